@@ -1,12 +1,12 @@
-/* core/board.c - mailboxes and boards. Contract in board.h, model in model/board.pml.
- * Runs inside np brackets on any stack; never switches; memory only at setup. */
+/* core/board.c - mailboxes and boards. Contract in board.h, model in model/board.pml. Runs on
+ * any stack inside np brackets; no locks; never switches; allocates memory at setup only. */
 #include "core/board.h"
 
 #include <errno.h>
 
 #include "os/sys.h"
 
-static a8 *marks; /* of all threads, by index; set by wakers, cleared by who scans */
+static a8 *marks; /* of all threads, by index; set by wakers, cleared by the VP that scans */
 
 static size_t level(uint32_t threads, unsigned shift)
 {
@@ -19,7 +19,7 @@ int kbi_board_setup(uint32_t threads)
 	return marks ? 0 : ENOMEM;
 }
 
-/* Stays empty: in the place of a sender that does not exist. */
+/* Stays empty: the place of a sender that does not exist. */
 static struct kbi_mail no_mail KBI_ALIGNED(KBI_CACHE_LINE);
 
 static int mail_init(struct kbi_board *b, unsigned self, unsigned nvps)
@@ -33,9 +33,9 @@ static int mail_init(struct kbi_board *b, unsigned self, unsigned nvps)
 	if (!b->in || !b->in_next)
 		return ENOMEM;
 	for (unsigned i = 0; i < n; i++)
-		/* a zeroed slot is empty: its lap bit is that of the lap before the first */
+		/* a zeroed slot is empty: its lap bit belongs to the lap before the first */
 		a_store_rlx(&b->in_next[i], i < nvps && i != self ? &b->in[i].slot[0] : &no_mail);
-	/* of two VPs the other one is all there is to look at */
+	/* with two VPs only the mailbox of the second VP needs a look */
 	b->peek = nvps == 2 ? &b->in_next[!self] : b->in_next;
 	b->peek_mask = nvps == 2 ? 0 : n - 1;
 	b->peeks = 1;
@@ -52,8 +52,8 @@ int kbi_board_init(struct kbi_board *b, unsigned self, unsigned nvps, uint32_t t
 	return nvps < 2 || nvps > KBI_MAIL_MAX_VPS ? 0 : mail_init(b, self, nvps);
 }
 
-bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *task, void *what, unsigned kind,
-		   uint64_t value)
+bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *task, void *what,
+	unsigned kind, uint64_t value)
 {
 	struct kbi_mailbox *box;
 	struct kbi_mail *m;
@@ -65,7 +65,7 @@ bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *task, vo
 	box = &b->in[from];
 	t = box->tail;
 	if (kbi_unlikely(t - box->head_seen >= KBI_MAIL_SLOTS)) {
-		/* acquire: partner is the release in kbi_mail_take; its read of the slot is over */
+		/* acquire: pairs with the release in kbi_mail_take; the consumer has read the slot */
 		box->head_seen = a_load_acq(&box->head);
 		if (t - box->head_seen >= KBI_MAIL_SLOTS)
 			return false;
@@ -74,7 +74,8 @@ bool kbi_mail_post(struct kbi_board *b, unsigned from, struct kbi_task *task, vo
 	lap = (t / KBI_MAIL_SLOTS & 1) ^ 1;
 	a_store_rlx(&m->value, value);
 	m->task = task;
-	/* release: partner is the acquire in kbi_mail_take; the value, and what the task or event holds */
+	/* release: pairs with the acquire in kbi_mail_take; publishes the value and the contents of
+	 * the task or event */
 	a_store_rel(&m->word, (void *)((uintptr_t)what | kind | lap));
 	box->tail = t + 1;
 	return true;
@@ -88,13 +89,14 @@ bool kbi_board_mail_any(const struct kbi_board *b, unsigned nvps)
 	return false;
 }
 
-struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, unsigned *kind, uint64_t *value)
+struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, unsigned *kind,
+	uint64_t *value)
 {
 	struct kbi_task *task;
 	uintptr_t place = (uintptr_t)a_load_rlx(&b->in_next[from]);
 	struct kbi_mailbox *box = &b->in[from];
 	struct kbi_mail *m = (struct kbi_mail *)(place & ~(uintptr_t)KBI_MAIL_LAP);
-	/* acquire: partner is the release in kbi_mail_post */
+	/* acquire: pairs with the release in kbi_mail_post */
 	uintptr_t w = (uintptr_t)a_load_acq(&m->word);
 
 	*kind = w & KBI_MAIL_BITS & ~(unsigned)KBI_MAIL_LAP;
@@ -104,14 +106,15 @@ struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, 
 	if (m == &box->slot[KBI_MAIL_SLOTS - 1])
 		place = (uintptr_t)box->slot | (~place & KBI_MAIL_LAP);
 	a_store_rlx(&b->in_next[from], (void *)place);
-	/* release: partner is the acquire in kbi_mail_post: the slot has been read */
+	/* release: pairs with the acquire in kbi_mail_post: the slot has been read */
 	a_store_rel(&box->head, a_load_rlx(&box->head) + 1);
 	*what = (void *)(w & ~(uintptr_t)KBI_MAIL_BITS);
 	return task;
 }
 
-/* Bottom-up, each a release store: who sees a summary (acquire in scan) sees what is below it. Never
- * test-before-set: a set summary may be about to be cleared. */
+/* Marks bottom-up, each level by a release store: a VP that sees a summary (acquire in clear)
+ * sees the levels below it. It never tests before it sets: a set summary may be about to be
+ * cleared. */
 void kbi_board_mark(struct kbi_board *b, uint32_t index)
 {
 	a_store_rel(&marks[index], 1);
@@ -121,15 +124,16 @@ void kbi_board_mark(struct kbi_board *b, uint32_t index)
 	a_store_rel(&b->marked, 1);
 }
 
-/* Clears a mark or summary byte that was seen set. Acquire: partner is the release in kbi_board_mark. The exchange is
- * also the full fence between the clear and the scan of what is below: a mark that comes after our look below
- * sets the summary again. */
+/* Clears a mark or summary byte if it is set; returns whether it was. Acquire: pairs with the
+ * releases in kbi_board_mark. The exchange is also the full fence between the clear and the scan
+ * of the level below: a mark that comes after that scan sets the summary again. */
 static bool clear(a8 *s)
 {
 	return a_load_rlx(s) && a_xchg_acqrel(s, 0);
 }
 
-static void scan_threads(struct kbi_board *b, uint32_t g, void (*found)(void *, uint32_t), void *arg)
+static void scan_threads(struct kbi_board *b, uint32_t g, void (*found)(void *, uint32_t),
+	void *arg)
 {
 	if (!clear(&b->sum1[g]))
 		return;

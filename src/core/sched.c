@@ -1,5 +1,5 @@
-/* core/sched.c - what the schedulers share: memory for their own parts, given out before anything runs.
- * Callers: core/sched_*. Calls os/sys; start-up and shutdown only. */
+/* core/sched.c - memory of the schedulers, allocated before any thread runs.
+ * Callers: core/sched_*, at start-up and shutdown only. Calls os/sys. */
 #include "core/sched_priv.h"
 
 #include "os/sys.h"

@@ -1,9 +1,12 @@
-/* core/sched_packet.c - packets: cut out of a Protect Queue, and opened at another. Contract in sched_packet.h. */
+/* core/sched_packet.c - packets: cut out of a Protect Queue, and opened at another VP. Contract
+ * in sched_packet.h. */
 #include "core/sched_packet.h"
 
-enum { AHEAD = 8 }; /* tasks fetched at once while a packet is opened: in a packet `prev` leads so many places on */
+/* tasks prefetched at once while a packet is opened: in a packet `prev` leads this many tasks on */
+enum { AHEAD = 8 };
 
-struct kbi_packet kbi_packet_cut(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to)
+struct kbi_packet kbi_packet_cut(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n,
+	unsigned to)
 {
 	struct kbi_task *t = *at, *before, *behind, *last = NULL;
 	struct kbi_packet p = { .n = 0 };
@@ -13,7 +16,7 @@ struct kbi_packet kbi_packet_cut(struct kbi_sched_vp *s, struct kbi_task **at, u
 	p.head = behind = t;
 	before = t ? t->prev : NULL;
 	for (; t && !kbi_task_is(t, KBI_TASK_BOUND) && p.n < n; t = t->next, p.n++) {
-		/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
+		/* release: pairs with the acquire of any reader of the state word (core/wait, core/dump) */
 		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to));
 		last = t;
 		if (p.n < AHEAD)
@@ -31,18 +34,21 @@ struct kbi_packet kbi_packet_cut(struct kbi_sched_vp *s, struct kbi_task **at, u
 	return p;
 }
 
-struct kbi_packet kbi_packet_cut_newest(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to)
+struct kbi_packet kbi_packet_cut_newest(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n,
+	unsigned to)
 {
 	struct kbi_task *t = *at ? s->pq.tail : NULL, *before, *later[AHEAD];
 	struct kbi_packet p = { .n = 0 };
 
-	for (; t && p.n < n && kbi_task_is(t, KBI_TASK_NOT_STARTED) && !kbi_task_is(t, KBI_TASK_BOUND); t = before, p.n++) {
+	for (; t && p.n < n && kbi_task_is(t, KBI_TASK_NOT_STARTED) &&
+		!kbi_task_is(t, KBI_TASK_BOUND); t = before, p.n++) {
 		before = t->prev;
 		if (t == *at) {
 			*at = NULL;
 			n = 0;
 		}
-		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to)); /* partner: as above */
+		/* release: pairs as in kbi_packet_cut */
+		a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to));
 		if (p.n >= AHEAD)
 			t->prev = later[p.n % AHEAD];
 		later[p.n % AHEAD] = p.head = t;

@@ -1,17 +1,23 @@
-/* core/sched_packet.h - packets of tasks that the rotator gives: cut out of the giver's Protect Queue, opened by who keeps
- * them. Only the owner touches a queue, and the tasks in a packet from when it is cut until it is published, and from when
- * it is taken. Callers: core/sched_rotator. Never blocks. */
+/* core/sched_packet.h - packets of tasks that the rotator gives away: a packet is cut out of the
+ * giver's Protect Queue and opened by the VP that keeps its tasks. Only the owner touches a
+ * queue. Only the giver touches the tasks of a packet until the packet is published, and only
+ * its taker after the packet is taken.
+ * Callers: core/sched_rotator. Never blocks, never switches. */
 #ifndef KBI_SCHED_PACKET_H
 #define KBI_SCHED_PACKET_H
 
 #include "core/sched_link.h"
 
-/* Up to n tasks in a row that are not bound, from *at on, for VP `to`; *at moves behind them. n 0: there are none. */
-struct kbi_packet kbi_packet_cut(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to);
-/* The same of threads that have not begun, from the newest on, as far as *at, NULL then: of a burst these are in our caches
- * still, and who joins them in their order finds the first ones here. */
-struct kbi_packet kbi_packet_cut_newest(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n, unsigned to);
-/* Its tasks are ready at s. */
+/* Cuts up to n tasks in a row that are not bound, from *at on, for VP `to`; moves *at behind
+ * them. A returned n of 0: there are none. */
+struct kbi_packet kbi_packet_cut(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n,
+	unsigned to);
+/* Cuts up to n threads that have not started, from the newest back to *at, which becomes NULL
+ * when it is reached. The newest threads of a burst are still in our caches, and a thread that
+ * joins the burst in order finds the first threads here. */
+struct kbi_packet kbi_packet_cut_newest(struct kbi_sched_vp *s, struct kbi_task **at, unsigned n,
+	unsigned to);
+/* Makes the packet's tasks ready at s. */
 void kbi_packet_open(struct kbi_sched_vp *s, struct kbi_packet p);
 
 #endif

@@ -1,11 +1,13 @@
-/* core/sched_priv.h - for the schedulers only: memory, chains of tasks, the list of VPs to wake.
- * Callers: core/sched_*. Owner VP only, but for what is said. */
+/* core/sched_priv.h - what the schedulers share: memory, accepting tasks, naming VPs to wake.
+ * Callers: core/sched_*, on the owner VP unless a comment says otherwise. No locks; never
+ * switches. */
 #ifndef KBI_SCHED_PRIV_H
 #define KBI_SCHED_PRIV_H
 
 #include "core/sched.h"
 
-/* Zeroed, cache-line aligned, no page is touched before it is used; NULL: no memory. At init and fini only. */
+/* Returns zeroed memory, aligned to a cache line, whose pages are touched only when used; NULL:
+ * no memory. Called at init and fini only. */
 void *kbi_sched_alloc(size_t size);
 void kbi_sched_free(void *p);
 
@@ -14,7 +16,7 @@ static inline bool kbi_sched_idles(const struct kbi_sched_vp *s)
 	return a_load_rlx(&s->idle) != KBI_IDLE_BUSY;
 }
 
-/* How many VPs but s have nothing to run. Relaxed and perhaps late: a hint. */
+/* Returns how many VPs except s have nothing to run. Relaxed and perhaps late: a hint. */
 static inline unsigned kbi_sched_idle_others(const struct kbi_sched_vp *s)
 {
 	unsigned n = a_load_rlx(&s->all[0].idle_count), me = kbi_sched_idles(s);
@@ -22,8 +24,9 @@ static inline unsigned kbi_sched_idle_others(const struct kbi_sched_vp *s)
 	return n > me ? n - me : 0;
 }
 
-/* After publishing for v and a full fence: names v for waking if it sleeps. The fence's partner is the
- * sleeper's, between its store of SLEEPING and its last poll: one of the two sees the other. */
+/* Names v for waking if v sleeps. The caller has published work for v and executed a full fence.
+ * The fence pairs with the sleeper's, which stands between its store of SLEEPING and its last
+ * poll: the caller or the sleeper sees the store of its partner. */
 static inline void kbi_sched_wake_add(struct kbi_sched_wake *wake, const struct kbi_sched_vp *v)
 {
 	if (a_load_rlx(&v->idle) != KBI_IDLE_SLEEPING)
@@ -34,17 +37,20 @@ static inline void kbi_sched_wake_add(struct kbi_sched_wake *wake, const struct 
 	wake->vp[wake->n++] = v->id;
 }
 
-/* Takes a task that has just come in into the Protect Queue. The caller fences before it returns (law 3).
- * release: partner is whoever reads the state word with acquire (core/wait, core/dump). */
+/* Appends a task that has just come in to the Protect Queue. The caller fences before it returns
+ * (law 3). release: pairs with the acquire of any reader of the state word (core/wait,
+ * core/dump). */
 static inline void kbi_sched_accept(struct kbi_sched_vp *s, struct kbi_task *t)
 {
 	a_store_rel(&t->state, KBI_STATE(KBI_TASK_READY, s->id));
 	kbi_pq_append(&s->pq, t);
 }
 
-/* After publishing for anybody and a full fence: names up to `most` sleepers, the nearest first, unless some VP
- * polls; that one will find what was published, or will see it in its last poll before it sleeps. */
-static inline void kbi_sched_wake_any(struct kbi_sched_wake *wake, const struct kbi_sched_vp *s, unsigned most)
+/* Names up to `most` sleepers, the nearest first, unless some VP polls. The caller has published
+ * work for any VP and executed a full fence. A polling VP finds the work, at the latest in its
+ * last poll before it sleeps. */
+static inline void kbi_sched_wake_any(struct kbi_sched_wake *wake, const struct kbi_sched_vp *s,
+	unsigned most)
 {
 	for (unsigned d = 1; d < s->nvps; d++)
 		if (a_load_rlx(&s->all[(s->id + d) % s->nvps].idle) == KBI_IDLE_POLLING)
@@ -55,14 +61,14 @@ static inline void kbi_sched_wake_any(struct kbi_sched_wake *wake, const struct 
 		kbi_sched_wake_add(wake, &s->all[(s->id + d) % s->nvps]);
 }
 
-/* At a tick: has one thread run since the last one? Then the one that was to run next, *first, still is. The caller
- * sets *first to the head of the Protect Queue when it is done. */
+/* At a tick: returns true if one thread has run since the last tick, that is, if *first is still
+ * next. The caller then sets *first to the head of the Protect Queue. */
 static inline bool kbi_sched_hogged(const struct kbi_sched_vp *s, const struct kbi_task *first)
 {
 	return first && first == s->pq.head;
 }
 
-/* Publishes the load when it has changed; *shadow is the owner's copy. */
+/* Publishes the load if it has changed; *shadow is the owner's copy. */
 static inline void kbi_sched_publish_load(struct kbi_sched_vp *s, uint32_t *shadow, uint32_t load)
 {
 	if (*shadow == load)

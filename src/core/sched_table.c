@@ -1,4 +1,4 @@
-/* core/sched_table.c - the schedulers by name. Callers: core/boot, tests. Stands below the schedulers. */
+/* core/sched_table.c - the schedulers by name. Callers: core/boot, tests. */
 #include "core/sched.h"
 
 #include <string.h>

@@ -1,29 +1,35 @@
-/* core/task.h - what a scheduler knows of a thread: a saved context, a link, and its state word.
- * The state word is the truth (who owns the task); queues are hints that agree with it.
+/* core/task.h - the part of a thread that a scheduler knows: a saved context, links and a state
+ * word. The state word tells which VP owns the task. Queues only agree with it.
+ * Callers: all of core, and sync. Inline functions; no locks; nothing here switches.
  *
  * Laws of the room
- *  1. The VP named in a task's state word owns the task: it alone moves it to another state, links it,
- *     reads its saved context, runs it. Ownership passes by a release store of the state word (or of
- *     the queue slot that carries the task) and an acquire load of the same.
- *  2. Only the owner claims a waiter. Wake-ups from elsewhere are messages to the owner (core/board).
- *  3. Who takes a task out of a place several VPs can reach stores its new state, then a full fence
- *     (one for a whole packet), before the task runs. Partner: kbi_wait_wake's slow path.
+ *   1. The VP named in a task's state word owns the task. Only this VP changes the state, links
+ *      the task, reads its saved context and runs it. Ownership passes by a release store of the
+ *      state word (or of the queue slot that carries the task) and an acquire load of that word.
+ *   2. Only the owner claims a waiter. A wake-up from elsewhere is a message to the owner
+ *      (core/board).
+ *   3. A VP that takes a task out of a place that several VPs can reach stores the task's new
+ *      state, then executes a full fence (one for a whole packet), before the task runs. Pairs
+ *      with kbi_wait_wake's slow path (leave_permit in core/domain.c).
  *
- * States and arrows (who takes them)
- *   FREE    -> NEW            creator            descriptor in nobody's queue
- *   NEW     -> READY(vp)      creator's VP
- *   READY(vp) -> RUNNING(vp)  vp: it is in vp's Protect Queue (or a scheduler's own queue)
- *   READY(vp) -> WAIVED(vp')  vp: surplus, in a packet towards vp' (lb2: in vp's Waiver Queue, vp' = vp)
- *   WAIVED(v) -> READY(v'),   v' took the packet
- *   RUNNING(vp) -> READY(vp)  vp: yield
- *   RUNNING(vp) -> WAITING(vp) the task itself, about to switch away
- *   WAITING(vp) -> RUNNING(vp) the task itself, before it switches away: a permit is there
- *   WAITING(vp) -> READY(vp)  vp: permit or deadline; or who holds vp's domain while it sleeps
- *   RUNNING(vp) -> DONE       the task itself; its stack is free once the next context runs
- *   RUNNING(vp) -> BLOCKED(vp) the task itself: in a call that blocks the kernel thread, which is its own meanwhile
- *   BLOCKED(vp) -> RUNNING(vp) the task itself, if nobody has taken vp
- *   BLOCKED(vp) -> WAIVED(v)  its kernel thread, once the context is saved
- *   FOREIGN: a kernel thread that Kochab did not create; it has no context, waits in a futex. So does a BLOCKED one. */
+ * States and arrows, and which VP or thread takes each
+ *   FREE: -> NEW creator; the descriptor is in no queue
+ *   NEW: -> READY(vp) creator's VP
+ *   READY(vp) -> RUNNING(vp): vp: the task is in vp's Protect Queue (or a scheduler's own queue)
+ *   READY(vp) -> WAIVED(vp'): vp: surplus, in a packet towards vp' (lb2: in vp's Waiver Queue,
+ *   vp' = vp)
+ *   WAIVED(v) -> READY(v'): v', which took the packet
+ *   RUNNING(vp) -> READY(vp): vp: yield
+ *   RUNNING(vp) -> WAITING(vp): the task itself, before it switches away
+ *   WAITING(vp) -> RUNNING(vp): the task itself, before it switches away: it found a permit
+ *   WAITING(vp) -> READY(vp): vp: permit or deadline; or the VP that holds vp's domain while vp
+ *   sleeps
+ *   RUNNING(vp) -> DONE: the task itself; its stack is free once the next context runs
+ *   RUNNING(vp) -> BLOCKED(vp): the task itself: it blocks its kernel thread in a call
+ *   BLOCKED(vp) -> RUNNING(vp): the task itself, if no worker has taken vp
+ *   BLOCKED(vp) -> WAIVED(v): its kernel thread, once the context is saved
+ * FOREIGN: a kernel thread that Kochab did not create. It has no context and waits in a futex,
+ * as a BLOCKED task does. */
 #ifndef KBI_TASK_H
 #define KBI_TASK_H
 
@@ -48,39 +54,46 @@ struct kbi_vp;
 struct kbi_task {
 	/* owner VP only */
 	struct kbi_ctx ctx;    /* valid unless RUNNING */
-	kbi_tpword tp;         /* own thread pointer; 0: light, runs on the VP's */
+	kbi_tpword tp;         /* own thread pointer; 0: a light thread, which runs on its VP's */
 	struct kbi_task *next; /* in a queue or packet */
 	struct kbi_task *prev; /* in a Protect Queue only */
-	a64 state;             /* kind << 32 | vp; written by the owner, read by all */
+	a64 state;             /* kind << 32 | vp; written by the owner, read by any VP */
 	struct kbi_vp *vp;     /* RUNNING: the VP it runs on, set at each resume */
-	struct kbi_cell *awaits; /* WAITING: the cell it waits for; NULL again: its message is there, core/cell.h */
-	uint32_t index;        /* constant: place in the descriptor table and on the boards */
-	a16 np;                /* no-preempt count; written by the task itself, read by a signal on it */
+	/* WAITING: the cell it waits for; NULL: none, or its message has come (core/cell.h) */
+	struct kbi_cell *awaits;
+	uint32_t index;        /* constant: index in the descriptor table and on the boards */
+	a16 np; /* no-preempt count; written by the task itself, read by a signal handler on it */
 	union {
 		struct {
 			a8 flags;  /* KBI_TASK_ bits */
-			a8 permit; /* of a wake-up; set by any VP, taken by the task, core/wait.h */
+			a8 permit; /* 1: a wake-up is kept; set by any VP, taken by the task, core/wait.h */
 		};
-		a16 hindrance; /* both, for one look at all that may keep it from going to sleep at once */
+		/* flags and permit, so that one load shows everything that may keep the task from
+		 * sleeping */
+		a16 hindrance;
 	};
 };
 
-_Static_assert(sizeof(struct kbi_task) <= KBI_CACHE_LINE, "what each switch and wake-up touches is one line");
+_Static_assert(sizeof(struct kbi_task) <= KBI_CACHE_LINE,
+	"what each switch and wake-up touches is one line");
 
-/* What is set keeps the task from a short way. */
+/* Flags that exclude a task from a short path. */
 enum kbi_task_flag {
-	KBI_TASK_NOT_BARE = 1, /* it has a tp, or has not run yet: more than a context is to be loaded */
+	/* it has a tp or has not run yet: a switch to it loads more than a context */
+	KBI_TASK_NOT_BARE = 1,
 	KBI_TASK_NOT_STARTED = 2, /* it has no stack and no context yet */
-	KBI_TASK_TIMED = 4,    /* it waits, or is about to, with a deadline */
+	KBI_TASK_TIMED = 4,    /* it waits, or is about to wait, with a deadline */
 	KBI_TASK_MAIL = 8,     /* a cell's message is in the descriptor (got) */
-	KBI_TASK_BOUND = 16,   /* to a VP */
-	KBI_TASK_PREEMPTED = 32, /* was switched away by the tick, and has not run since */
-	KBI_TASK_WATCHES = 64, /* it waits, or is about to, for a watched word */
-	KBI_TASK_COMPUTES = 128, /* the tick has ended a turn of its since its last call that core/slice knows */
+	KBI_TASK_BOUND = 16,   /* it is bound to a VP */
+	KBI_TASK_PREEMPTED = 32, /* the tick has switched it away, and it has not run since */
+	KBI_TASK_WATCHES = 64, /* it waits, or is about to wait, for a watched word */
+	/* the tick has ended a turn of the task since its last call that core/slice knows */
+	KBI_TASK_COMPUTES = 128,
 	KBI_TASK_ARMED = KBI_TASK_TIMED | KBI_TASK_WATCHES,
 };
 
-/* Written by the owner with plain stores; others look at NOT_STARTED only. */
+/* Returns true if the task has any of `flags`. The owner writes the flags with plain stores;
+ * other VPs read NOT_STARTED only. */
 static inline bool kbi_task_is(const struct kbi_task *t, unsigned flags)
 {
 	return a_any8_rlx(&t->flags, (uint8_t)flags);
@@ -96,16 +109,17 @@ static inline void kbi_task_clear(struct kbi_task *t, unsigned flags)
 	a_store_rlx(&t->flags, (uint8_t)(a_load_rlx(&t->flags) & ~flags));
 }
 
-/* HANDLER: a FOREIGN one's futex was ended by a signal handler. */
+/* Why a wait ended. HANDLER: a signal handler ended the futex wait of a FOREIGN task. */
 enum kbi_wake_reason { KBI_WAKE_PERMIT, KBI_WAKE_DEADLINE, KBI_WAKE_WATCH, KBI_WAKE_HANDLER };
 
-/* One of these flags is set at one of two. */
-static inline bool kbi_task_is_either(const struct kbi_task *t, const struct kbi_task *u, unsigned flags)
+/* Returns true if t or u has any of `flags`. */
+static inline bool kbi_task_is_either(const struct kbi_task *t, const struct kbi_task *u,
+	unsigned flags)
 {
 	return (a_load_rlx(&t->flags) | a_load_rlx(&u->flags)) & flags;
 }
 
-/* One of these flags is set, or it has a permit. */
+/* Returns true if the task has any of `flags` or a permit. */
 static inline bool kbi_task_is_hindered(const struct kbi_task *t, unsigned flags)
 {
 	union {
@@ -122,17 +136,22 @@ static inline void kbi_task_set_started(struct kbi_task *t)
 }
 
 #define KBI_STATE(kind, vp) ((uint64_t)(kind) << 32 | (uint32_t)(vp))
-static inline enum kbi_task_kind kbi_state_kind(uint64_t s) { return (enum kbi_task_kind)(s >> 32); }
+static inline enum kbi_task_kind kbi_state_kind(uint64_t s)
+{
+	return (enum kbi_task_kind)(s >> 32);
+}
+
 static inline unsigned kbi_state_vp(uint64_t s) { return (uint32_t)s; }
 
-/* The task the calling context is, NULL on a foreign kernel thread that has not called yet. It lives in
- * the TLS block that is loaded: a thread's own (constant) or its VP's (rewritten at each switch). */
+/* The task of the calling context; NULL on a foreign kernel thread before its first call. It
+ * lies in the TLS block that is loaded: a thread's own (then constant) or its VP's (then each
+ * switch writes it). */
 extern __thread struct kbi_task *kbi_self_tls __attribute__((tls_model("initial-exec")));
 
 static inline struct kbi_task *kbi_self_raw(void)
 {
 #if defined(__x86_64__)
-	/* one instruction reads it, so no stale TLS address can be in a register */
+	/* a single instruction reads it, so no register can hold a stale TLS address */
 	struct kbi_task *t;
 	__asm__ volatile("movq kbi_self_tls@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=&r"(t));
 	return t;
@@ -142,11 +161,12 @@ static inline struct kbi_task *kbi_self_raw(void)
 #endif
 }
 
-/* ---- Protect Queue: the VP's private ready queue, first in, first out ---------------------------- */
+/* ---- Protect Queue: the VP's private ready queue, first in, first out
+ * ---------------------------- */
 struct kbi_pq {
 	struct kbi_task *head, *tail;
 	uint32_t n;
-	uint32_t bound; /* of them bound to this VP: never given away */
+	uint32_t bound; /* tasks of the queue that are bound to this VP: never given away */
 };
 
 static inline void kbi_pq_append(struct kbi_pq *q, struct kbi_task *t)
@@ -212,7 +232,7 @@ static inline struct kbi_task *kbi_pq_pop(struct kbi_pq *q)
 	return t;
 }
 
-/* kbi_pq_append of self, then kbi_pq_pop, where neither self nor the head is bound and there is a head. */
+/* Appends self, then pops the head. There is a head, and neither the head nor self is bound. */
 static inline struct kbi_task *kbi_pq_turn(struct kbi_pq *q, struct kbi_task *self)
 {
 	struct kbi_task *t = q->head, *next = t->next, *last = q->tail;
