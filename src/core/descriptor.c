@@ -1,5 +1,7 @@
-/* core/descriptor.c - the table of thread descriptors: reserved once. Free ones are kept per VP, last in first out, and
- * go from VP to VP in bundles, so that nobody walks through them. Contract in descriptor.h. Inside np brackets. */
+/* core/descriptor.c - the table of thread descriptors, reserved once. Each VP keeps free
+ * descriptors, last in first out. They go from VP to VP in bundles, so that no function walks
+ * through them. Contract in descriptor.h. Runs inside np brackets on any stack; table.lock
+ * protects the lists. */
 #include "core/descriptor.h"
 
 #include <errno.h>
@@ -30,9 +32,10 @@ struct kbi_descriptor_table kbi_descriptor_table;
 
 enum {
 	FEWEST = 4096,
-	KERNEL_ONLY = 256, /* without address space: for kernel threads that wait for objects of ours */
+	KERNEL_ONLY = 256, /* without address space: for kernel threads that wait for our objects */
 };
-static struct kb_thread kernel_only[KERNEL_ONLY] KBI_ALIGNED(sizeof(struct kb_thread)); /* as in a page */
+/* as in a page */
+static struct kb_thread kernel_only[KERNEL_ONLY] KBI_ALIGNED(sizeof(struct kb_thread));
 
 static struct {
 	uint32_t max;           /* constant after setup */
@@ -45,8 +48,10 @@ static struct {
 
 static void reserve(void)
 {
-	/* a process whose address space is limited has fewer threads, and wants most of it for their stacks */
-	table.max = (uint32_t)(kbi_sys_reserve(kbi_options.max_threads * sizeof(struct kb_thread)) / sizeof(struct kb_thread));
+	/* a process with limited address space has fewer threads and needs most of the space for
+	 * their stacks */
+	table.max = (uint32_t)(kbi_sys_reserve(kbi_options.max_threads * sizeof(struct kb_thread)) /
+			       sizeof(struct kb_thread));
 	kbi_descriptor_table.at = kbi_sys_map_table(table.max * sizeof(struct kb_thread));
 	while (!kbi_descriptor_table.at && table.max / 8 >= FEWEST) {
 		table.max /= 8;
@@ -54,7 +59,8 @@ static void reserve(void)
 	}
 	if (kbi_descriptor_table.at)
 		kbi_descriptor_table.charged = kbi_sys_map_table(table.max * sizeof(a64));
-	/* a million of them, met in any order, miss in the TLB at each step else */
+	/* with small pages a walk through a million descriptors in any order misses the TLB at each
+	 * step */
 	if (kbi_descriptor_table.at)
 		kbi_sys_map_large(kbi_descriptor_table.at, table.max * sizeof(struct kb_thread));
 	/* whole groups, so that a scan may run over the last one's end */
@@ -68,14 +74,15 @@ int kbi_descriptor_setup(void)
 {
 	uint32_t none = 0;
 
-	/* acquire: partner is the release below */
+	/* acquire: pairs with the release in kbi_lock_tell below */
 	while (a_load_acq(&table.ready) != 2) {
 		if (!a_cas_acq(&table.ready, &none, 1)) {
 			kbi_lock_await(&table.ready, 1);
 			none = 0;
 			continue;
 		}
-		kbi_option_load_quietly(); /* a foreign thread may be the first of all; kb_init tells the reason */
+		/* a foreign thread may come first of all; kb_init tells the reason */
+		kbi_option_load_quietly();
 		reserve();
 		kbi_lock_tell(&table.ready, 2);
 	}
@@ -92,7 +99,8 @@ static void unlock(void)
 	kbi_lock_leave(&table.lock);
 }
 
-/* Under the lock. The links of a bundle are those of its members; its first one's prev leads to the next bundle. */
+/* Under the lock. A bundle is linked by its members' `next`; the first member's `prev` leads to
+ * the next bundle. */
 static void put_bundle(struct kb_thread *first)
 {
 	first->task.prev = (struct kbi_task *)table.bundles;
@@ -114,7 +122,7 @@ static void put_single(struct kb_thread *t)
 	table.free = t;
 }
 
-/* Under the lock: one descriptor, returned or never used; NULL: all are in use. */
+/* Under the lock: returns a descriptor, a returned or a new one; NULL: all are in use. */
 static struct kb_thread *draw(void)
 {
 	struct kb_thread *t = table.free;
@@ -128,12 +136,13 @@ static struct kb_thread *draw(void)
 		return NULL;
 	t = &kbi_descriptor_table.at[n];
 	t->task.index = n;
-	/* release: partner is the acquire in kbi_descriptor_limit */
+	/* release: pairs with the acquire in kbi_descriptor_limit */
 	a_store_rel(&kbi_descriptor_table.used, n + 1);
 	return t;
 }
 
-/* Under the lock: the same for callers without a cache, and when there are no bundles. */
+/* Under the lock: draws for a caller without a cache; opens a bundle if there is no single
+ * descriptor. */
 static struct kb_thread *draw_single(void)
 {
 	if (!table.free)

@@ -1,12 +1,14 @@
-/* core/domain.c - the keeper's work. Contract in domain.h.
+/* core/domain.c - the keeper's work. Contract in domain.h. Runs inside np brackets on any stack;
+ * no locks; never switches.
  *
- * Why no wake-up is lost. The owner of a task is the VP in its state word. A wake on the owner VP, for a task
- * WAITING there, claims it: nobody else can. Any other wake is a message to the owner VP, and the owner reads
- * its messages only between tasks, that is, when none of its own tasks is half-way into its sleep. If the task
- * is awake there, the owner leaves a permit (`permit`), which the task finds when it next sleeps
- * on that VP, in program order. If the task has left, the owner passes the message on. A task taken by another
- * VP at that very moment is caught by law 3 of task.h: permit, fence, look at the state again against new
- * state, fence, (later) look at the permit. Models: model/wait.pml, model/board.pml. */
+ * Why no wake-up is lost. The VP in a task's state word owns the task. A wake on the owner VP,
+ * for a task WAITING there, claims it: no other VP can. Any other wake is a message to the owner
+ * VP. The owner reads its messages only between tasks, that is, when none of its own tasks is
+ * half-way into its sleep. If the task is awake there, the owner leaves a permit (`permit`),
+ * which the task finds when it next sleeps on that VP, in program order. If the task has left,
+ * the owner passes the message on. Law 3 of task.h catches a task that another VP takes at that
+ * very moment: permit, fence, look at the state again, against new state, fence, (later) look at
+ * the permit. Models: model/wait.pml, model/board.pml. */
 #include "core/domain.h"
 
 #include "core/foreign.h"
@@ -18,9 +20,10 @@
 
 bool kbi_domain_watch_changed(const struct kbi_watch *w)
 {
-	/* acquire: partner is the release, if any, of a writer we know nothing of */
+	/* acquire: pairs with the release, if any, of a writer unknown to us */
 	if (w->size == 4)
-		return __atomic_load_n((const volatile uint32_t *)w->word, __ATOMIC_ACQUIRE) != (uint32_t)w->old;
+		return __atomic_load_n((const volatile uint32_t *)w->word,
+			__ATOMIC_ACQUIRE) != (uint32_t)w->old;
 	return __atomic_load_n((const volatile uint64_t *)w->word, __ATOMIC_ACQUIRE) != w->old;
 }
 
@@ -60,7 +63,7 @@ static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
 	kbi_task_clear(&t->task, KBI_TASK_WATCHES);
 }
 
-/* A waiter that has been claimed in dom runs here, unless it is bound. */
+/* Queues a waiter that was claimed in dom: on dom if it is bound, else on me. */
 static void ready(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, bool front)
 {
 	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND) && me != dom))
@@ -84,7 +87,8 @@ static void watch_poll(struct kbi_vp *me, struct kbi_vp *dom)
 		kbi_domain_boards(me, dom);
 }
 
-/* ---- claiming ---------------------------------------------------------------------------------- */
+/* ---- claiming
+ * ---------------------------------------------------------------------------------- */
 
 void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 {
@@ -94,14 +98,15 @@ void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 		watch_drop(dom, t);
 }
 
-/* ---- deadlines ---------------------------------------------------------------------------------- */
+/* ---- deadlines
+ * ---------------------------------------------------------------------------------- */
 
 static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 {
 	struct kb_thread *t;
 
 	while ((t = kbi_deadline_due(dom, now))) {
-		/* it set its deadline and has not gone to sleep yet: it is this VP's running thread */
+		/* t set its deadline and has not gone to sleep yet: it is this VP's running thread */
 		if (a_load_acq(&t->task.state) != dom->waiting_here) {
 			t->reason = KBI_WAKE_DEADLINE;
 			kbi_domain_wake_far(me, &t->task, false);
@@ -112,18 +117,22 @@ static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 	}
 }
 
-/* ---- wake-ups ------------------------------------------------------------------------------------ */
+/* ---- wake-ups
+ * ------------------------------------------------------------------------------------ */
 
-/* t is awake on this VP, or on its way to any: leaves the permit. False: the state has changed meanwhile. */
+/* Leaves a permit: t is awake on this VP, or on its way to some VP. Returns false if the state
+ * has changed meanwhile. */
 static bool leave_permit(struct kbi_task *t, uint64_t st)
 {
-	/* release: partner is the acquire in kbi_wait_sleep and kbi_domain_claim */
+	/* release: pairs with the acquires in kbi_wait_has_permit and kbi_domain_claim */
 	a_store_rel(&t->permit, 1);
-	a_fence_sc(); /* partner: law 3, the fence of who takes the task from a shared place */
+	/* pairs with law 3: the fence of the VP that takes the task from a shared place */
+	a_fence_sc();
 	return a_load_acq(&t->state) == st;
 }
 
-/* The home VP sleeps and offers its domain: takes the waiter over instead of waking that VP. */
+/* Takes the waiter over instead of waking its home VP, if that VP sleeps and offers its domain.
+ * Returns true if t is now READY here. */
 static bool pull(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, bool front)
 {
 	bool mine;
@@ -133,7 +142,8 @@ static bool pull(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, boo
 	mine = a_load_acq(&t->state) == home->waiting_here;
 	if (mine) {
 		kbi_domain_claim(home, t, KBI_WAKE_PERMIT);
-		/* before the domain is given back: its next holder, or home itself, must not claim t once more */
+		/* the store precedes the return of the domain: its next holder, or home itself, must not
+		 * claim t once more */
 		a_store_rlx(&t->state, me->ready_here);
 	}
 	kbi_vp_unhold(home);
@@ -142,22 +152,25 @@ static bool pull(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, boo
 	return mine;
 }
 
-void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, void *what, unsigned kind, uint64_t value)
+void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, void *what,
+	unsigned kind, uint64_t value)
 {
 	if (kbi_unlikely(!kbi_mail_post(&home->board, me->id, t, what, kind, value))) {
 		if (kind & KBI_MAIL_CELL)
 			kbi_cell_put(what, value);
 		kbi_board_mark(&home->board, t->index);
 	}
-	/* fence: partner is the sleeper's in agent.c: it publishes doze, fences, looks at its mail */
+	/* fence: pairs with the sleeper's in agent.c, which publishes doze, fences and looks at its
+	 * mail */
 	a_fence_sc();
 	kbi_vp_rouse(home);
 }
 
-/* t keeps its kernel thread, and sleeps there like a foreign one if it does. False: it has gone on meanwhile. */
+/* Wakes a BLOCKED task, which keeps its kernel thread and sleeps there as a foreign thread does.
+ * Returns false if its state has changed meanwhile. */
 static bool wake_blocked(struct kbi_task *t, uint64_t st)
 {
-	kbi_foreign_wake(t); /* a full fence is in it. Partner: take_permit in handoff.c */
+	kbi_foreign_wake(t); /* contains a full fence. Pairs with take_permit in handoff.c */
 	a_fence_after_rmw();
 	return a_load_acq(&t->state) == st;
 }
@@ -217,7 +230,7 @@ void kbi_domain_wake_apart(struct kbi_vp *me, struct kbi_task *t, struct kbi_vp 
 	}
 }
 
-/* From a kernel thread that is no VP: the permit first, then the home's board. */
+/* The order from a kernel thread that is no VP: the permit first, then the board of t's home. */
 void kbi_domain_wake_from_outside(struct kbi_task *t)
 {
 	uint64_t st;
@@ -226,9 +239,11 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 		kbi_foreign_wake(t);
 		return;
 	}
-	/* release: as in leave_permit */
+	/* release: pairs as in leave_permit */
 	a_store_rel(&t->permit, 1);
-	a_fence_sc(); /* the permit before the home is read: who changes its home looks at its permit afterwards (law 3) */
+	/* orders the permit before the read of t's home: a VP that becomes t's home looks at the
+	 * permit afterwards (law 3) */
+	a_fence_sc();
 	st = a_load_acq(&t->state);
 	switch (kbi_state_kind(st)) {
 	case KBI_TASK_FREE:
@@ -236,17 +251,18 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 	case KBI_TASK_DONE:
 		return;
 	case KBI_TASK_BLOCKED:
-		/* if it has gone on the byte tells it: it was set before */
+		/* if t has gone on, it finds the permit, which was set before */
 		kbi_foreign_wake(t);
 		return;
 	default:
 		kbi_board_mark(&kbi_vps[kbi_state_vp(st)]->board, t->index);
-		a_fence_sc(); /* partner: the sleeper's in agent.c */
+		a_fence_sc(); /* pairs with the sleeper's fence in agent.c */
 		kbi_vp_rouse(kbi_vps[kbi_state_vp(st)]);
 	}
 }
 
-/* ---- boards of watches ------------------------------------------------------------------------------ */
+/* ---- boards of watches
+ * ------------------------------------------------------------------------------ */
 
 void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_watch *w)
 {
@@ -254,7 +270,8 @@ void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_wat
 
 	/* acquire: partner is the release in kbi_wait_sleep */
 	if (a_load_acq(&t->state) != dom->waiting_here) {
-		/* this VP's running thread, which looks around before it sleeps: it is not told again */
+		/* t is this VP's running thread, which looks round before it sleeps: it is not told
+		 * again */
 		kbi_domain_wake_far(me, t, false);
 		return;
 	}
@@ -262,11 +279,14 @@ void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_wat
 	ready(me, dom, t, false);
 }
 
-/* ---- looking at every source ------------------------------------------------------------------------ */
+/* ---- looking at every source
+ * ------------------------------------------------------------------------ */
 
-/* A task woken out of the idle loop by mail from VP `from`: the fourth short run in a row makes it move to the
- * VP it converses with, so that a conversation ends up on one VP. */
-static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, unsigned from, bool front)
+/* Readies a task that mail from VP `from` woke. If the VP was idle, it counts short runs: after
+ * four in a row the task moves to the VP that it converses with, so that a conversation ends up
+ * on one VP. */
+static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, unsigned from,
+	bool front)
 {
 	kbi_domain_claim(dom, t, KBI_WAKE_PERMIT);
 	if (me->cur || kbi_task_is(t, KBI_TASK_BOUND)) {
@@ -283,11 +303,14 @@ static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_tas
 	kbi_vp_push(me, t, front);
 }
 
-/* The message of a cell goes to its owner's descriptor if the owner waits here or is the one that runs here: the
- * cell itself is not touched, for its owner may have given it up by now. */
-static bool put_got(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, uint64_t st, void *cell, uint64_t value)
+/* Puts a cell's message into its owner's descriptor if the owner waits or runs here. It does not
+ * touch the cell, which its owner may have given up by now. Returns false if the message was not
+ * put. */
+static bool put_got(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, uint64_t st,
+	void *cell, uint64_t value)
 {
-	return (st == dom->waiting_here || (me == dom && st == dom->running_here)) && kbi_cell_give(cell, t, value);
+	return (st == dom->waiting_here || (me == dom && st == dom->running_here)) &&
+		kbi_cell_give(cell, t, value);
 }
 
 static void mail_one(struct kbi_vp *me, struct kbi_vp *dom, unsigned from)
@@ -298,7 +321,8 @@ static void mail_one(struct kbi_vp *me, struct kbi_vp *dom, unsigned from)
 	struct kbi_task *t = kbi_mail_take(&dom->board, from, &what, &kind, &value);
 
 	me->n_mail++;
-	/* acquire: partner is the store of WAITING; the context is saved */
+	/* acquire: pairs with the release store of WAITING in kbi_wait_sleep_on; the context is
+	 * saved */
 	st = a_load_acq(&t->state);
 	if ((kind & KBI_MAIL_CELL) && !put_got(me, dom, t, st, what, value))
 		kbi_cell_put(what, value);
@@ -348,7 +372,7 @@ static void scan_board(struct kbi_vp *me, struct kbi_vp *dom)
 	if (me == dom)
 		kbi_vp_receive(me);
 	else if (a_load_rlx(&dom->inbox))
-		/* only dom takes from its inbox, and it looks there only when it is marked */
+		/* only dom takes from its inbox, and it looks there only when `marked` is set */
 		a_store_rel(&dom->board.marked, 1);
 }
 

@@ -1,5 +1,6 @@
-/* core/run.c - the run loop's pieces: the next task, switching to it, ending. Contract in run.h.
- * The functions that load another thread pointer are not inlined and use no TLS after it. */
+/* core/run.c - pieces of the run loop: looking at all sources, starting a thread, running one
+ * from the agent. Contract in run.h. The functions that load another thread pointer are not
+ * inlined and use no TLS after it. */
 #include "core/run.h"
 
 #include "core/apart.h"
@@ -29,17 +30,19 @@ void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why)
 	kbi_apart_look(vp);
 }
 
-/* A thread without TLS of its own is suspended, now or before, between catching an exception and having handled it. The
- * exceptions of all such threads here are in the same chain: when another thread has handled its exception, the wrong
- * exception is taken from the chain. Once in many switches. */
+/* Warns once if a thread without TLS of its own is suspended between catching a C++ exception
+ * and having handled it, now or before. The exceptions of all light threads of a VP are in one
+ * chain: after another thread has handled its exception, the wrong exception is taken from the
+ * chain. Called once in many switches. */
 static void look_for_exceptions(const struct kbi_vp *vp)
 {
 	static a32 said;
 
 	if (kbi_likely(!vp->body || !vp->body->caught || !*vp->body->caught) || a_xchg_rlx(&said, 1))
 		return;
-	kbi_sys_message("a light thread is suspended while it handles a C++ exception: those of other light threads of its VP "
-			"get mixed up with that. Give such threads TLS of their own (kb_attr_settls), or link with -lkochab-posix");
+	kbi_sys_message("a light thread is suspended while it handles a C++ exception: those of other "
+			"light threads of its VP get mixed up with that. Give such threads TLS of their own "
+			"(kb_attr_settls), or link with -lkochab-posix");
 }
 
 void kbi_run_look(struct kbi_vp *vp)
@@ -52,13 +55,13 @@ void kbi_run_look(struct kbi_vp *vp)
 	}
 }
 
-/* Blocks of the program's own stacks end. */
+/* A block on a stack of the program gets no descriptor, because the block ends with that stack. */
 void kbi_run_give_segment(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!t->stack || t->stack->user)
 		return;
 	t->stack->tp = t->task.tp = vp->cur_tp = kbi_segment_give(t->stack->tcb.tp);
-	a_fence_sc(); /* partner: the one in kbi_meter_start */
+	a_fence_sc(); /* pairs with the fence in kbi_meter_start */
 	if (kbi_unlikely(kbi_meter_is_on()))
 		kbi_meter_undo_segment(&t->task);
 }
@@ -67,7 +70,7 @@ static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!kbi_run_equip(vp, t))
 		return false;
-	/* the new context begins with what is loaded */
+	/* the new context begins with the loaded words */
 	kbi_run_load_fp(vp, kbi_run_first_fp(vp, t));
 	kbi_ctx_make(&t->task.ctx, t->stack->low, t->stack->size, kbi_run_entry, t);
 	kbi_san_make(&t->san, t->stack->low, t->stack->size);
@@ -75,8 +78,8 @@ static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
 	return true;
 }
 
-/* The hottest stack. None to be had (address space has run out, and those that were promised at creation are kept by
- * other VPs): t waits its turn again. */
+/* Gives t the most recently used stack. If there is none (the address space is used up, and
+ * other VPs keep the stacks promised at creation), t goes back into the queue. */
 bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t)
 {
 	if (start(vp, kbi_thread_of(t)))
@@ -88,7 +91,6 @@ bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t)
 	return false;
 }
 
-/* From the agent. */
 KBI_SWITCHER void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
 {
 	struct kbi_ctx *load = kbi_run_prepare(vp, t);

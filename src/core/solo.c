@@ -1,4 +1,5 @@
-/* core/solo.c - the beginning and the end of running alone. Contract in solo.h. Runs anywhere; no locks. */
+/* core/solo.c - the beginning and the end of running alone. Contract in solo.h. Runs on any
+ * kernel thread and stack; no locks; never switches. */
 #include "core/solo.h"
 
 #include <sys/stat.h>
@@ -6,9 +7,11 @@
 #include "base/option.h"
 #include "os/sys.h"
 
-/* The kernel's numbers: a fence on every processor that runs this process; and leave to ask for it. */
-enum { MEMBARRIER_PRIVATE = 8, MEMBARRIER_REGISTER_PRIVATE = 16, MEMBARRIER_GLOBAL = 2, MEMBARRIER_REGISTER_GLOBAL = 4 };
-/* Virtual processors as processes: on every processor that runs one that has registered. */
+/* The kernel's numbers for membarrier: a fence on every processor that runs this process, and
+ * the registration for it. */
+enum { MEMBARRIER_PRIVATE = 8, MEMBARRIER_REGISTER_PRIVATE = 16, MEMBARRIER_GLOBAL = 2,
+	MEMBARRIER_REGISTER_GLOBAL = 4 };
+/* With VPs as processes: a fence on every processor that runs a registered process. */
 static int fence = MEMBARRIER_PRIVATE, leave = MEMBARRIER_REGISTER_PRIVATE;
 
 #define OVER ((uint64_t)1 << KBI_SOLO_VPS)
@@ -16,12 +19,12 @@ static int fence = MEMBARRIER_PRIVATE, leave = MEMBARRIER_REGISTER_PRIVATE;
 
 struct kbi_solo kbi_solo = { .awake = { OVER }, .ended = { 1 } };
 
-/* Are there no kernel threads beside the caller? If it cannot be seen: no. */
+/* Returns true if the caller is the process's only kernel thread; false if this cannot be seen. */
 bool kbi_solo_is_only_one(void)
 {
 	struct stat st;
 
-	/* ".", ".." and a folder for each */
+	/* ".", ".." and a folder for each kernel thread */
 	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
 }
 
@@ -37,7 +40,7 @@ void kbi_solo_begin(unsigned vps)
 	if (vps > KBI_SOLO_VPS || !kbi_solo_is_only_one())
 		return;
 	a_store_rlx(&kbi_solo.ended, 0);
-	/* release: the threads that use it are made later by the caller */
+	/* release: pairs with kbi_solo_enter's acquire; the caller creates the threads later */
 	a_store_rel(&kbi_solo.awake, ((uint64_t)1 << vps) - 1);
 }
 
@@ -52,8 +55,8 @@ void kbi_solo_after_fork(void)
 	a_store_rlx(&kbi_solo.ended, 1);
 }
 
-/* If the program has given up the right to call membarrier since the start (seccomp), a millisecond empties the others'
- * store buffers. */
+/* If the program has given up the right to call membarrier since the start (seccomp), sleeping a
+ * millisecond empties the store buffers of the remaining processors. */
 void kbi_solo_barrier(void)
 {
 	struct timespec ms = { 0, 1000000 };
@@ -63,25 +66,25 @@ void kbi_solo_barrier(void)
 		kbi_sys(SYS_nanosleep, &ms, NULL);
 }
 
-/* The word has been changed; returns when nobody is inside a section any more. */
+/* Waits until no VP is inside a section; the caller has changed the word. */
 static void settle(void)
 {
 	kbi_solo_barrier();
-	/* acquire: partner is the release in kbi_solo_leave; what sections wrote is seen */
+	/* acquire: pairs with the release in kbi_solo_leave; the sections' writes are seen */
 	for (unsigned n = 0; a_load_acq(&kbi_solo.busy); n++)
 		kbi_sys_yield_to_holder(n);
 }
 
-/* Several may be here at once; each waits. */
+/* Several kernel threads may be here at once; each waits. */
 void kbi_solo_end_slow(void)
 {
 	a_or_acqrel(&kbi_solo.awake, OVER);
 	settle();
-	/* release: partner is the acquire in kbi_solo_end */
+	/* release: pairs with the acquire in kbi_solo_end */
 	a_store_rel(&kbi_solo.ended, 1);
 }
 
-/* release: partner is the acquire in kbi_solo_enter */
+/* release: pairs with the acquire in kbi_solo_enter */
 void kbi_solo_park(struct kbi_vp *vp)
 {
 	if (vp->parked || a_load_rlx(&kbi_solo.awake) & OVER)
@@ -90,13 +93,15 @@ void kbi_solo_park(struct kbi_vp *vp)
 	a_and_acqrel(&kbi_solo.awake, ~vp->solo);
 }
 
-/* Somebody may still be inside a section. others: the word before. Who comes third, while the second still waits, sees
- * that it settles: the second has said so before it put its bit there. */
+/* Returns true if a VP may still be inside a section. others: the word before. A third VP that
+ * comes while the second waits sees that it settles: the second has counted itself in `settling`
+ * before it set its bit. The acquires pair with the release in kbi_solo_end_slow and with the
+ * second VP's a_add_acqrel. */
 static bool is_unsettled(uint64_t others)
 {
 	if (others & OVER)
 		return !a_load_acq(&kbi_solo.ended);
-	/* one bit: alone until now */
+	/* one bit: that VP was alone until now */
 	return others && (!(others & (others - 1)) || a_load_acq(&kbi_solo.settling) > 1);
 }
 

@@ -1,10 +1,12 @@
-/* core/source.h - what agents look at beyond the domains: events that the kernel has for threads that wait for
- * descriptors. Room io registers itself here through pointers before its first thread waits.
- * Who looks: an idle VP while it polls, a busy one at each service; and one of the sleepers sleeps in it, not in its
- * futex. As a sleeper sees each event at once, nobody else looks meanwhile. But each event costs a kernel's wake-up then:
- * as long as a busy VP asks often enough, the others stay in their futexes and look up now and then whether it still does.
- * Nobody hangs: who makes `waiting` more than 0 is awake, and each VP that goes to sleep after it becomes the sleeper
- * unless there is one; who stops being the sleeper is awake. Callers: agent, run, vp. */
+/* core/source.h - what agents look at beyond the domains: events of the kernel for threads that
+ * wait for descriptors. Room io registers its functions here before its first thread waits. An
+ * idle VP looks while it polls, a busy VP at each service; and one of the sleeping VPs sleeps in
+ * the source, not in its futex. This sleeper sees each event at once, so no other VP looks
+ * meanwhile. But then each event costs a wake-up by the kernel: as long as a busy VP asks often
+ * enough, all sleepers stay in their futexes and look up now and then whether it still does. No
+ * thread hangs: the VP that makes `waiting` more than 0 is awake; each VP that goes to sleep
+ * later becomes the sleeper unless there is one; a VP that stops being the sleeper is awake.
+ * Callers: agent, run, vp. No locks; never switches. */
 #ifndef KBI_SOURCE_H
 #define KBI_SOURCE_H
 
@@ -12,39 +14,46 @@
 
 struct kbi_vp;
 
-/* What a source of events does. Constant. */
+/* Functions of a source of events. Constant. */
 struct kbi_source_does {
-	void (*poll)(struct kbi_vp *me);    /* wakes whom it has events for; inside np brackets, on VP me */
-	/* The sleeper, whose domain is offered: until there is an event, a kick, or ns are over (UINT64_MAX: never). True:
-	 * nothing but the time has come */
+	/* wakes the threads that it has events for; on VP me, inside np brackets */
+	void (*poll)(struct kbi_vp *me);
+	/* On the sleeper, whose domain is offered: sleeps until there is an event or a kick, or ns
+	 * have passed (UINT64_MAX: never). Returns true if only the time has passed */
 	bool (*sleep)(uint64_t ns);
-	void (*deliver)(struct kbi_vp *me); /* the sleeper, afterwards: wakes whom it woke up for */
+	/* on the sleeper, after sleep: wakes the threads that its events are for */
+	void (*deliver)(struct kbi_vp *me);
 	void (*kick)(struct kbi_vp *w);     /* any kernel thread: wakes the sleeper w */
 };
 
 struct kbi_source {
-	a32 waiting; /* threads that wait for events; 0: nobody looks */
-	a32 polled;  /* of them for some that nothing tells the sleeper, who looks up now and then */
+	a32 waiting; /* threads that wait for events; 0: no VP looks */
+	/* of them: threads whose events do not wake the sleeper, so the sleeper looks up now and
+	 * then */
+	a32 polled;
 	a32 sleeper; /* 1: a VP sleeps here, or is on its way */
-	a64 looked;  /* ns, when a busy VP last asked */
-	aptr does;   /* struct kbi_source_does *, before anybody waits; a VP may see that a thread waits, and not this yet */
+	a64 looked;  /* ns: when a busy VP last asked */
+	/* struct kbi_source_does *, set before any thread waits; a VP may see a waiting thread and
+	 * not yet this */
+	aptr does;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern KBI_HIDDEN struct kbi_source kbi_source;
 
-/* NULL: none that this kernel thread knows of; whose thread waits does know. acquire: partner is the release in
- * kbi_source_register */
+/* Returns the functions; NULL: this kernel thread does not see them yet. A VP whose thread waits
+ * sees them. acquire: pairs with the release in kbi_source_register. */
 static inline const struct kbi_source_does *kbi_source_known(void)
 {
 	return a_load_acq(&kbi_source.does);
 }
 
-/* Once: what the functions need is there already. */
+/* Registers the functions, once; everything that they need is ready. release: pairs with the
+ * acquire in kbi_source_known. */
 static inline void kbi_source_register(const struct kbi_source_does *does)
 {
 	a_store_rel(&kbi_source.does, (void *)does);
 }
 
-/* Has anybody to look? One load where nobody waits. */
+/* Returns true if this VP should look. One load if no thread waits. */
 static inline bool kbi_source_due(void)
 {
 	return kbi_unlikely(!a_zero32_rlx(&kbi_source.waiting)) &&

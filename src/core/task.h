@@ -13,8 +13,8 @@
  *      with kbi_wait_wake's slow path (leave_permit in core/domain.c).
  *
  * States and arrows, and which VP or thread takes each
- *   FREE: -> NEW creator; the descriptor is in no queue
- *   NEW: -> READY(vp) creator's VP
+ *   FREE -> NEW: creator; the descriptor is in no queue
+ *   NEW -> READY(vp): creator's VP
  *   READY(vp) -> RUNNING(vp): vp: the task is in vp's Protect Queue (or a scheduler's own queue)
  *   READY(vp) -> WAIVED(vp'): vp: surplus, in a packet towards vp' (lb2: in vp's Waiver Queue,
  *   vp' = vp)

@@ -1,5 +1,6 @@
-/* core/timer.c - sleeping with a deadline. Contract in timer.h. The heap belongs to the VP the waiter sleeps on,
- * so permit and deadline are looked at by one keeper, one after the other, and cannot race. */
+/* core/timer.c - sleeping with a deadline. Contract in timer.h. The heap belongs to the VP that
+ * the waiter sleeps on: one keeper looks at permit and deadline, one after the other, so that
+ * they cannot race. Runs on the caller's stack; no locks. */
 #include "core/timer.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ KBI_NOINLINE int kbi_timer_sleep(struct kbi_task *self, uint64_t deadline)
 	kbi_deadline_arm(vp, kbi_thread_of(self), &rest, deadline);
 	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
 	kbi_wait_sleep(self);
-	/* a permit was pending: it did not sleep, so nobody claimed it, and it has not moved */
+	/* there was a permit: self did not sleep, so it was not claimed and has not moved */
 	if (kbi_task_is(self, KBI_TASK_ARMED))
 		kbi_domain_disarm(vp, kbi_thread_of(self));
 	e = kbi_thread_of(self)->reason == KBI_WAKE_DEADLINE ? ETIMEDOUT : 0;
@@ -39,11 +40,12 @@ KBI_NOINLINE int kbi_timer_sleep(struct kbi_task *self, uint64_t deadline)
 	return e;
 }
 
-/* ---- clocks ------------------------------------------------------------------------------------- */
+/* ---- clocks
+ * ------------------------------------------------------------------------------------- */
 
 enum { SECOND = 1000000000 };
 
-/* Nanoseconds until the time of the clock, 0 if it has come. */
+/* Returns the ns until this time of the clock, 0 if it has come. */
 static uint64_t left_until(int clock, int64_t sec, long nsec)
 {
 	struct timespec now;
@@ -63,9 +65,9 @@ uint64_t kbi_timer_deadline(int clock, int64_t sec, long nsec)
 	uint64_t left = kbi_timer_ns(sec, nsec);
 
 	if (clock == CLOCK_MONOTONIC)
-		return left ? left : 1; /* 0 is to try only, to some */
+		return left ? left : 1; /* some callers take a deadline of 0 as "try only" */
 	left = left_until(clock, sec, nsec);
-	/* a clock that can be set is looked at again at least every second */
+	/* a clock that can be set is read again at least every second */
 	if (left > SECOND)
 		left = SECOND;
 	return kbi_sys_now() + left;

@@ -1,5 +1,5 @@
 /* core/wait.c - sleep and wake. Contract in wait.h; the protocol's argument is in core/domain.c.
- * Runs on the caller's stack inside np brackets. */
+ * Runs on the caller's stack inside np brackets; no locks. kbi_wait_sleep switches. */
 #include "core/wait.h"
 
 #include "core/domain.h"
@@ -26,7 +26,7 @@ KBI_SWITCHER void kbi_wait_sleep(struct kbi_task *self)
 		return;
 	}
 	kbi_np_enter(self);
-	/* a tick before the bracket may have moved us */
+	/* a tick before the bracket may have moved self to another VP */
 	kbi_wait_sleep_on(self->vp, self);
 	kbi_np_leave(self);
 }
@@ -56,14 +56,14 @@ void kbi_wait_wake_next(struct kbi_task *t)
 	wake(t, true);
 }
 
-/* To a waiter of another VP that is awake the value goes by mail. */
+/* Delivers from vp. To a waiter of another VP that is awake the value goes by mail. */
 static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 {
 	struct kbi_task *t = c->owner;
 	struct kbi_vp *home;
 	uint64_t st;
 
-	/* to a VP where the owner always is: its descriptor, which that VP writes, is not looked at */
+	/* the owner never leaves its VP: its descriptor, which that VP writes, need not be read */
 	if (c->home && c->home != vp->id + 1) {
 		kbi_domain_post(vp, kbi_vps[c->home - 1], t, c, KBI_MAIL_CELL, value);
 		return;
@@ -72,7 +72,8 @@ static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 	if (kbi_likely(st == vp->waiting_here)) {
 		if (t->awaits == c)
 			kbi_cell_hand(c, t, value);
-		/* what came by mail is older: the far slot, which is newer than that, must take it then */
+		/* a message that came by mail is older: the far slot, which is newer, must then take
+		 * this value */
 		else if (a_load_rlx(&c->far) || !kbi_cell_give(c, t, value))
 			kbi_cell_put(c, value);
 		kbi_domain_claim(vp, t, KBI_WAKE_PERMIT);
@@ -80,7 +81,8 @@ static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 		return;
 	}
 	home = kbi_state_kind(st) == KBI_TASK_WAITING ? kbi_vps[kbi_state_vp(st)] : vp;
-	if (home != vp && (kbi_task_is(t, KBI_TASK_BOUND) || a_load_rlx(&home->keeper) == KBI_KEEPER_SELF)) {
+	if (home != vp && (kbi_task_is(t, KBI_TASK_BOUND) ||
+			   a_load_rlx(&home->keeper) == KBI_KEEPER_SELF)) {
 		kbi_domain_post(vp, home, t, c, KBI_MAIL_CELL, value);
 		return;
 	}
@@ -88,14 +90,12 @@ static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 	kbi_domain_wake_far(vp, t, false);
 }
 
-/* Inside np brackets, which it leaves. */
 void kbi_wait_deliver_slow(struct kbi_cell *c, uint64_t value, struct kbi_task *self)
 {
 	deliver_from(self->vp, c, value);
 	kbi_np_leave(self);
 }
 
-/* From a kernel thread that is no VP. */
 void kbi_wait_deliver_from_outside(struct kbi_cell *c, uint64_t value)
 {
 	struct kbi_task *self = kbi_self();
