@@ -1,14 +1,16 @@
 /* core/apart.c - VPs on processors of their own. Contract in apart.h.
  *
- * Each VP publishes where it runs and when it saw that, once a millisecond. A place that the lookout reads may be old by
- * some slices of the kernel: VPs that share a processor do not run at the same time. A wrong guess costs a needless move.
- * If all processors are busy a move gains nothing: another program's thread would have less. So the processor where a VP
- * is to go must have been idle for a part of the time in which the two VPs were seen together.
+ * Each VP publishes where it runs and when it saw that, once a millisecond. A place that the
+ * lookout reads may be old by some slices of the kernel: VPs that share a processor do not run
+ * at the same time. A wrong guess costs a needless move. If all processors are busy a move gains
+ * nothing: another program's thread would have less. So the processor where a VP is to go must
+ * have been idle for a part of the time in which the two VPs were seen together.
  *
- * A VP is moved by an affinity of a single processor, which is taken back at once. The VP does that itself: nobody else
- * can change its affinity meanwhile, and it makes no child. A caller that asks for the affinity of all VPs is told that of
- * a VP that does not move (moves_now, a moment late): VP 0 is looked at first, and VP 0 never moves. /proc shows the short
- * affinity. If the kernel brings the VP back, it has its reasons: the next attempt waits twice as long. */
+ * A VP is moved by an affinity of a single processor, which is taken back at once. The VP does
+ * that itself: nobody else can change its affinity meanwhile, and it makes no child. A caller
+ * that asks for the affinity of all VPs is told that of a VP that does not move (moves_now, a
+ * moment late): VP 0 is looked at first, and VP 0 never moves. /proc shows the short affinity.
+ * If the kernel brings the VP back, it has its reasons: the next attempt waits twice as long. */
 #include "core/apart.h"
 
 #include <sched.h>
@@ -23,27 +25,29 @@ a32 kbi_apart_asked;
 enum {
 	LOOK_NS = 1000000,
 	WATCH_NS = 10000000,
-	FRESH_NS = 20000000,   /* so old may be the place that a VP has published */
-	TOGETHER_NS = 60000000, /* two VPs were seen on the same processor at each look for so long, */
-	IDLE_PART = 10,        /* and the other processor was idle for such a part of that: the kernel counts by 10 ms */
-	FIRST_NS = 20000000,   /* from an attempt to the next of that VP, at first; */
-	LAST_NS = 2000000000,  /* at most; a VP that has met no other VP for so long begins again */
+	FRESH_NS = 20000000,   /* greatest age of the place that a VP has published */
+	TOGETHER_NS = 60000000, /* two VPs were seen on one processor at each look for this long, */
+	/* and the second processor was idle for this part of that time: the kernel counts by 10 ms */
+	IDLE_PART = 10,
+	FIRST_NS = 20000000,   /* time between a VP's attempts, at first; */
+	LAST_NS = 2000000000,  /* at most; a VP that has met no VP for this long begins again */
 };
 
-/* The lookout's: a VP that has met another VP; vp NULL: none. */
+/* Written by the lookout (system monitor): a VP that has met a VP on its processor; vp NULL:
+ * none. */
 static struct {
 	struct kbi_vp *vp;
 	int from, to;
-	uint64_t since, idle; /* ns: when it was met first; how long `to` had been idle by then */
+	uint64_t since, idle; /* ns: when the two met first; how long `to` had been idle by then */
 	uint64_t watched;
 } met;
 
-/* ---- where VPs are --------------------------------------------------------------------------------------- */
+/* ---- where VPs are --------------------------------------------------------------------------- */
 
-/* Where it runs, or has just run; -1: nobody knows. */
+/* Returns the processor that vp runs on or has just run on; -1: unknown. */
 static int processor_of(const struct kbi_vp *vp, uint64_t now)
 {
-	/* relaxed: two words that need not belong together */
+	/* relaxed: the two words need not belong together */
 	uint64_t seen = a_load_rlx(&vp->apart.seen);
 	uint32_t cpu = a_load_rlx(&vp->apart.cpu);
 
@@ -52,7 +56,8 @@ static int processor_of(const struct kbi_vp *vp, uint64_t now)
 	return (int)cpu;
 }
 
-/* Does a VP with a lower number run on cpu? Of two VPs that meet, the VP with the higher number moves. */
+/* Returns true if a VP with a lower number runs on cpu. Of two VPs that meet, the VP with the
+ * higher number moves. */
 static bool meets(const struct kbi_vp *vp, int cpu, uint64_t now)
 {
 	for (unsigned i = 0; i < vp->id; i++)
@@ -61,7 +66,7 @@ static bool meets(const struct kbi_vp *vp, int cpu, uint64_t now)
 	return false;
 }
 
-/* The next processor of vp's affinity where no VP runs; -1: there is none. */
+/* Returns the next processor of vp's affinity where no VP runs; -1: there is none. */
 static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 {
 	struct kbi_cpus mask, taken = { 0 };
@@ -81,9 +86,9 @@ static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 	return -1;
 }
 
-/* ---- the VP ------------------------------------------------------------------------------------------------ */
+/* ---- the VP ---------------------------------------------------------------------------------- */
 
-/* The second call may be long in coming: the VP waits for its turn on the new processor. */
+/* Moves the VP. The second call may take long: the VP waits for its turn on the new processor. */
 static void move(struct kbi_vp *vp, unsigned cpu)
 {
 	struct kbi_cpus mask;
@@ -119,9 +124,9 @@ void kbi_apart_look_now(struct kbi_vp *vp)
 	a_store_rlx(&a->seen, now);
 }
 
-/* ---- the lookout ------------------------------------------------------------------------------------------- */
+/* ---- the lookout ----------------------------------------------------------------------------- */
 
-/* For the next attempt. */
+/* Doubles the time until the next attempt. */
 static void be_patient(struct kbi_apart *a, uint64_t now)
 {
 	a->patience = !a->patience ? FIRST_NS : a->patience < LAST_NS / 2 ? 2 * a->patience : LAST_NS;
@@ -177,7 +182,8 @@ static void look_again(uint64_t now)
 
 void kbi_apart_watch(uint64_t now)
 {
-	if (kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) || a_load_rlx(&kbi_place_used) || now - met.watched < WATCH_NS)
+	if (kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) || a_load_rlx(&kbi_place_used) ||
+		now - met.watched < WATCH_NS)
 		return;
 	met.watched = now;
 	a_store_rlx(&kbi_apart_asked, !kbi_segment_filtered());

@@ -1,13 +1,16 @@
-/* core/deadline.c - Contract in deadline.h.
+/* core/deadline.c - the heap of deadlines. Contract in deadline.h. Inside np brackets; no locks;
+ * never switches.
  *
- * Whose node it is. A descriptor's node is its thread's while `lies` is 0, and else the keeper's of the VP that `lies`
- * names: only that one links it, moves it and takes it out, wherever the thread is, even if the descriptor is another
- * thread's by now (descriptors are type-stable). The thread gives it away when it arms here, the keeper gives it back by
- * a 0. A thread that has moved on and waits elsewhere meanwhile has a guest of its own there, which is taken out when the
- * wait ends. */
+ * The owner of a node. While `lies` is 0, a descriptor's node belongs to its thread. Otherwise
+ * the node belongs to the keeper of the VP that `lies` names: only this keeper links, moves and
+ * removes it, wherever the thread is, even if the descriptor is a different thread's by now
+ * (descriptors stay descriptors). The thread gives the node away when it arms here; the keeper
+ * gives it back by a 0. A thread that has moved on and waits on a second VP meanwhile has a
+ * guest node there, which is removed when the wait ends. */
 #include "core/deadline.h"
 
-/* The lowest bit of a key says whose node it is; a nanosecond later at most. */
+/* The lowest bit of a key tells a thread's own node (0) from a guest (1); own_key is a
+ * nanosecond later at most. */
 static uint64_t own_key(uint64_t until)
 {
 	return (until + 1) & ~UINT64_C(1);
@@ -18,12 +21,14 @@ static uint64_t guest_key(uint64_t until)
 	return until | 1;
 }
 
-/* Nodes that are not due after all, at one look: a million that nobody waits for must not hold up who does. */
+/* The most nodes moved at one look because they are not due after all: a million nodes of ended
+ * waits must not delay the waiting threads. */
 enum { MOVED_MOST = 64 };
 
-void kbi_deadline_arm(struct kbi_vp *dom, struct kb_thread *t, struct kbi_rest *rest, uint64_t until)
+void kbi_deadline_arm(struct kbi_vp *dom, struct kb_thread *t, struct kbi_rest *rest,
+	uint64_t until)
 {
-	/* acquire: partner is the release in kbi_deadline_due */
+	/* acquire: pairs with the release in kbi_deadline_due */
 	unsigned lies = a_load_acq(&t->lies);
 
 	rest->until = until;
@@ -55,20 +60,23 @@ void kbi_deadline_disarm(struct kbi_vp *dom, struct kb_thread *t)
 	kbi_task_clear(&t->task, KBI_TASK_TIMED);
 }
 
-/* Is t, whose node lies here, at a wait with a deadline here? */
+/* Returns true if t, whose node lies here, is at a wait with a deadline here. */
 static bool is_armed(const struct kbi_vp *dom, const struct kb_thread *t)
 {
-	/* acquire: partner is the store of WAITING. Only if it names this VP the rest is ours to read */
+	/* acquire: pairs with the release store of WAITING. The rest is ours to read only if the
+	 * state names this VP */
 	uint64_t st = a_load_acq(&t->task.state);
 
-	return (st == dom->waiting_here || st == dom->running_here) && kbi_task_is(&t->task, KBI_TASK_TIMED);
+	return (st == dom->waiting_here || st == dom->running_here) &&
+		kbi_task_is(&t->task, KBI_TASK_TIMED);
 }
 
 struct kb_thread *kbi_deadline_due(struct kbi_vp *dom, uint64_t now)
 {
 	struct kbi_heap_node *n;
 
-	for (unsigned moved = 0; (n = dom->deadlines.root) && n->key <= now && moved < MOVED_MOST; moved++) {
+	for (unsigned moved = 0; (n = dom->deadlines.root) && n->key <= now &&
+		moved < MOVED_MOST; moved++) {
 		struct kb_thread *t = kbi_container(n, struct kb_thread, deadline);
 		bool armed;
 
@@ -80,7 +88,7 @@ struct kb_thread *kbi_deadline_due(struct kbi_vp *dom, uint64_t now)
 			kbi_heap_insert(&dom->deadlines, n, own_key(t->rest->until));
 			continue;
 		}
-		/* release: partner is the acquire in kbi_deadline_arm; the thread may be anywhere */
+		/* release: pairs with the acquire in kbi_deadline_arm; the thread may be on any VP */
 		a_store_rel(&t->lies, 0);
 		if (armed)
 			return t;

@@ -16,7 +16,7 @@
 #include "core/deadline.h"
 #include "os/sys.h"
 
-/* ---- watched words -------------------------------------------------------------------------- */
+/* ---- watched words --------------------------------------------------------------------------- */
 
 bool kbi_domain_watch_changed(const struct kbi_watch *w)
 {
@@ -87,8 +87,7 @@ static void watch_poll(struct kbi_vp *me, struct kbi_vp *dom)
 		kbi_domain_boards(me, dom);
 }
 
-/* ---- claiming
- * ---------------------------------------------------------------------------------- */
+/* ---- claiming -------------------------------------------------------------------------------- */
 
 void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 {
@@ -98,8 +97,7 @@ void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 		watch_drop(dom, t);
 }
 
-/* ---- deadlines
- * ---------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 {
@@ -117,8 +115,7 @@ static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 	}
 }
 
-/* ---- wake-ups
- * ------------------------------------------------------------------------------------ */
+/* ---- wake-ups -------------------------------------------------------------------------------- */
 
 /* Leaves a permit: t is awake on this VP, or on its way to some VP. Returns false if the state
  * has changed meanwhile. */
@@ -261,8 +258,7 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 	}
 }
 
-/* ---- boards of watches
- * ------------------------------------------------------------------------------ */
+/* ---- boards of watches ----------------------------------------------------------------------- */
 
 void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_watch *w)
 {
@@ -279,8 +275,7 @@ void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_wat
 	ready(me, dom, t, false);
 }
 
-/* ---- looking at every source
- * ------------------------------------------------------------------------ */
+/* ---- looking at every source ----------------------------------------------------------------- */
 
 /* Readies a task that mail from VP `from` woke. If the VP was idle, it counts short runs: after
  * four in a row the task moves to the VP that it converses with, so that a conversation ends up

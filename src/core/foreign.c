@@ -16,19 +16,22 @@ static pthread_key_t key;
 static a32 key_state; /* 0 none, 1 being made, 2 made, or the program has them all */
 static bool no_key;
 
-/* libc's, for C++ thread_local objects: where there is no key left. */
-int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso) __attribute__((weak));
+/* libc's function for C++ thread_local objects: used if there is no key left. */
+int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object,
+	void *dso) __attribute__((weak));
 
 static void leave(void *arg)
 {
-	void (*at_end)(struct kb_thread *) = (void (*)(struct kb_thread *))(uintptr_t)a_load_rlx(&kbi_foreign_at_end);
+	void (*at_end)(struct kb_thread *) =
+		(void (*)(struct kb_thread *))(uintptr_t)a_load_rlx(&kbi_foreign_at_end);
 	struct kb_thread *t = arg;
 
 	if (t->is_main)
-		return; /* the runtime has adopted it since */
+		return; /* the runtime has adopted it meanwhile */
 	if (t->keys) /* set after at_end, by this kernel thread */
 		at_end(t);
-	/* release: partner is the acquire in kbi_posix_thread: a reader that finds it another thread's finds this */
+	/* release: pairs with the acquire in kbi_posix_thread: a reader that finds the descriptor to
+	 * be a different thread's also sees the NULL */
 	__atomic_store_n(&kbi_self_tls, NULL, __ATOMIC_RELAXED);
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
 	a_sub_rlx(&count, 1);
@@ -39,7 +42,7 @@ static void make_key(void)
 {
 	uint32_t none = 0;
 
-	/* acquire: partner is the release in kbi_lock_tell */
+	/* acquire: pairs with the release in kbi_lock_tell */
 	if (a_load_acq(&key_state) == 2)
 		return;
 	if (a_cas_acq(&key_state, &none, 1)) {
@@ -59,7 +62,7 @@ struct kbi_task *kbi_foreign_enter(void)
 	t = kbi_descriptor_alloc(NULL);
 	if (!t)
 		kbi_sys_fatal("no thread descriptor left for a foreign kernel thread (max_threads)");
-	t->fn = NULL; /* nothing of ours has started it, */
+	t->fn = NULL; /* no function of ours has started it, */
 	a_store_rlx(&t->task.np, 0); /* and it runs outside the library already */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 	a_add_rlx(&count, 1);
@@ -78,7 +81,8 @@ void kbi_foreign_after_fork(void)
 		a_store_rlx(&key_state, 0);
 }
 
-/* ETIMEDOUT: the deadline had come before. EINTR: a handler has run. 0: look again. */
+/* Returns ETIMEDOUT: the deadline had come before; EINTR: a handler has run; 0: the caller looks
+ * again. */
 static int wait_until(struct kbi_task *self, const a32 *word, uint32_t expected, uint64_t deadline)
 {
 	uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
@@ -97,12 +101,13 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 	struct kb_thread *t = kbi_thread_of(self);
 
 	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
-	/* BLOCKED since it queued itself (kbi_handoff_found, in a signal handler): it was woken while it ran. acquire: partner
-	 * is the release in leave_permit */
+	/* self became BLOCKED after it queued itself (kbi_handoff_found, in a signal handler), and
+	 * was woken while it ran. acquire: pairs with the release in leave_permit */
 	if (kbi_unlikely(!a_zero8_rlx(&self->permit)) && a_xchg_acq(&self->permit, 0))
 		return 0;
 	for (;;) {
-		/* acquire: partner is the release in kbi_foreign_wake. A BLOCKED thread has another bit there */
+		/* acquire: pairs with the release in kbi_foreign_wake. A BLOCKED thread has a second bit
+		 * there */
 		uint32_t word = a_and_acqrel(&t->futex, ~1u);
 		int e;
 
@@ -124,7 +129,7 @@ void kbi_foreign_wake(struct kbi_task *task)
 {
 	struct kb_thread *t = kbi_thread_of(task);
 
-	/* release: partner is the acquire in kbi_foreign_sleep. Descriptors are never unmapped. */
+	/* release: pairs with the acquire in kbi_foreign_sleep. Descriptors are never unmapped. */
 	if (!(a_or_acqrel(&t->futex, 1) & 1))
 		kbi_sys_futex_wake(&t->futex, 1);
 }
@@ -167,11 +172,11 @@ uint32_t kbi_foreign_count(void)
 
 void kbi_foreign_hide(void)
 {
-	/* release: partner is the acquire in kbi_posix_task */
+	/* release: pairs with the acquire in kbi_posix_task */
 	__atomic_store_n(&kbi_self_tls, NULL, __ATOMIC_RELEASE);
 }
 
-/* The child may have waited, and have a descriptor from that. */
+/* The child may have waited and then has a descriptor of its own. */
 void kbi_foreign_show(struct kbi_task *self)
 {
 	struct kbi_task *childs = kbi_self_tls;

@@ -1,13 +1,16 @@
-/* core/meter.c - the processor time of threads. Contract in meter.h.
+/* core/meter.c - the processor time of threads. Contract in meter.h. Inside np brackets; no
+ * locks; never switches.
  *
- * Each kernel thread that runs threads has a meter: how much of its CPU time has been given to threads so far, when that
- * was, and whose the time is that goes by. Who is charged gets the difference to now. The kernel is asked only for a
- * turn of some length: its answer costs some hundred ns; a shorter turn is charged by the wall clock, of which it has
- * had about all. What that was too much or too little is made up for at the next look at the kernel's clock, which never
- * counts twice: the threads of a kernel thread together have what it has. Readings are compared only with others of the
- * same kernel thread, whose number stands beside them.
+ * Each kernel thread that runs threads has a meter: how much of its CPU time has been given to
+ * threads so far, when that was, and which thread the passing time belongs to. A charged thread
+ * gets the difference to now. The kernel is asked only for a turn of some length, because its
+ * answer costs some hundred ns. A shorter turn is charged by the wall clock; the thread has had
+ * almost all of that time. The error is made up for at the next look at the kernel's clock, and
+ * no time is counted twice: together the threads of a kernel thread have its CPU time. Readings
+ * are compared only within one kernel thread, whose number stands beside them.
  *
- * `whose` is NULL while its kernel thread writes the others: a signal handler that comes in between leaves them alone. */
+ * `whose` is NULL while its kernel thread writes the remaining fields: a signal handler that
+ * comes in between leaves them alone. */
 #include "core/meter_priv.h"
 
 #include <time.h>
@@ -22,11 +25,12 @@ static void charge(const struct kbi_task *t, uint64_t ns)
 	a_store_rlx(kbi_meter_charged(t), a_load_rlx(kbi_meter_charged(t)) + ns);
 }
 
-/* The caller's kernel thread, which b is, has used so much since the last time. */
+/* Returns the ns that b, the caller's kernel thread, has used since the last call. */
 static uint64_t advance(struct kbi_body *b, bool exactly)
 {
 	struct kbi_meter *m = &b->meter;
-	uint64_t now = kbi_sys_now(), before = a_load_rlx(&m->used), used = before + now - a_load_rlx(&m->since);
+	uint64_t now = kbi_sys_now(), before = a_load_rlx(&m->used),
+		used = before + now - a_load_rlx(&m->since);
 	uint32_t tid = a_load_rlx(&b->tid);
 	bool same = a_load_rlx(&m->tid) == tid;
 
@@ -54,7 +58,7 @@ void kbi_meter_pass(struct kbi_body *b, struct kbi_task *next, bool exactly)
 	ns = advance(b, exactly);
 	if (who)
 		charge(who, ns);
-	/* release: partner is the acquire in meter_read.c */
+	/* release: pairs with the acquire in meter_read.c */
 	a_store_rel(&b->meter.whose, next);
 }
 
@@ -70,18 +74,18 @@ void kbi_meter_leave(struct kbi_body *b)
 		kbi_meter_pass(b, NULL, true);
 }
 
-/* The owner writes the word with plain stores, another one only when it is what it was here: the descriptor may have become
- * another thread's. */
+/* The owner writes t->tp with plain stores. This function changes the word only if it still has
+ * the value read here: the descriptor may have become a different thread's. */
 void kbi_meter_undo_segment(struct kbi_task *t)
 {
 	kbi_tpword with = __atomic_load_n(&t->tp, __ATOMIC_RELAXED);
 
 	if (kbi_segment_selector(with))
-		__atomic_compare_exchange_n(&t->tp, &with, (kbi_tpword)kbi_segment_tp(with), false, __ATOMIC_RELAXED,
-					    __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&t->tp, &with, (kbi_tpword)kbi_segment_tp(with), false,
+			__ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* ---- a thread begins ---------------------------------------------------------------------------------- */
+/* ---- a thread begins ------------------------------------------------------------------------- */
 
 void kbi_meter_setup(void)
 {

@@ -1,10 +1,11 @@
 /* core/place.c - processors of virtual processors. Contract in place.h.
  *
- * A VP may get another body while another thread binds it. The binder writes the place, has every VP's processor pass
- * a fence (kbi_solo_barrier), reads the number of the VP's kernel thread and sets its affinity. A body that becomes
- * the VP has written its number, and looks at the place after it: it has seen the new place, or the binder sees its
- * number. Both may be so. A kernel thread that has just stopped to be the VP may get the affinity, too, until it
- * becomes a VP again. */
+ * A VP may get another body while another thread binds it. The binder writes the place, has
+ * every VP's processor pass a fence (kbi_solo_barrier), reads the number of the VP's kernel
+ * thread and sets its affinity. A body that becomes the VP has written its number, and looks at
+ * the place after it: it has seen the new place, or the binder sees its number. Both may be so.
+ * A kernel thread that has just stopped to be the VP may get the affinity, too, until it becomes
+ * a VP again. */
 #include "core/place.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ static struct kbi_cpus all; /* constant once VPs run */
 static uint16_t chosen[KBI_CPUS];
 static unsigned n_chosen;
 
-/* ---- the first place -------------------------------------------------------------------------------------- */
+/* ---- the first place ------------------------------------------------------------------------- */
 
 void kbi_place_leave(void)
 {
@@ -30,15 +31,17 @@ void kbi_place_leave(void)
 		kbi_cpus_give(0, &all);
 }
 
-/* The caller is on a VP's kernel thread, or was on it until it was found in a call: noted before fork, for by
- * the time the child's handlers run the drop-in may have taken it off. Kernel threads that threads keep are left alone. */
+/* The caller is on a VP's kernel thread, or was on it until it was found in a call: noted before
+ * fork, for by the time the child's handlers run the drop-in may have taken it off. Kernel
+ * threads that threads keep are left alone. */
 static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
 
 static void before_fork(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	forks_on_body = self && (self->vp || (kbi_thread_of(self)->body && kbi_heritage_kind() == KBI_HERITAGE_COMMON));
+	forks_on_body = self && (self->vp || (kbi_thread_of(self)->body &&
+					      kbi_heritage_kind() == KBI_HERITAGE_COMMON));
 }
 
 static void in_child(void)
@@ -54,7 +57,7 @@ static void begin_use(void)
 		pthread_atfork(before_fork, NULL, in_child);
 }
 
-/* ---- the option ------------------------------------------------------------------------------------------ */
+/* ---- the option ------------------------------------------------------------------------------ */
 
 static bool choose(unsigned cpu)
 {
@@ -133,7 +136,7 @@ void kbi_place_give(struct kbi_vp *vp)
 		a_store_rlx(&vp->place, 1u + chosen[vp->id % n_chosen]);
 }
 
-/* ---- kernel threads -------------------------------------------------------------------------------------- */
+/* ---- kernel threads -------------------------------------------------------------------------- */
 
 static long set(int tid, uint32_t place)
 {
@@ -150,7 +153,7 @@ const struct kbi_cpus *kbi_place_programs(void)
 	return a_load_rlx(&kbi_place_used) ? &all : NULL;
 }
 
-/* ---- kb_vp_bind ------------------------------------------------------------------------------------------ */
+/* ---- kb_vp_bind ------------------------------------------------------------------------------ */
 
 int kbi_place_bind(struct kbi_vp *vp, int processor)
 {
@@ -161,12 +164,12 @@ int kbi_place_bind(struct kbi_vp *vp, int processor)
 		return EINVAL;
 	a_store_rlx(&vp->place, (uint32_t)(processor + 1));
 	begin_use();
-	kbi_solo_barrier(); /* partner: the number's store before kbi_place_take */
+	kbi_solo_barrier(); /* pairs with the store of the number before kbi_place_take */
 	do {
 		tid = (int)a_load_rlx(&vp->tid);
 		e = set(tid, a_load_rlx(&vp->place));
 	} while (e == -ESRCH && tid != (int)a_load_rlx(&vp->tid));
-	return e == -ESRCH ? 0 : (int)-e; /* no body yet: it looks when it begins */
+	return e == -ESRCH ? 0 : (int)-e; /* no worker yet: it looks when it begins */
 }
 
 int kbi_place_of(const struct kbi_vp *vp)

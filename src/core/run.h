@@ -80,8 +80,7 @@ void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Agent: runs t; returns when this VP has no ready task again. */
 KBI_SWITCHES void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t);
 
-/* ---- the switch: in line, in callers that are not inlined
- * ---------------------------------------- */
+/* ---- the switch: in line, in callers that are not inlined ------------------------------------ */
 
 /* Gives t, which has never run, its stack and context. Returns false if there is no stack; t is
  * in the queue again. */

@@ -1,17 +1,25 @@
-/* core/sched_lb2.c - the scheduler of Lesser Bear 2, for comparison: each VP has a Waiver Queue besides its
- * Protect Queue. The owner puts what overflows the capacity into it without a lock; anyone takes out under that
- * queue's lock, and who holds the lock takes as many threads as a Protect Queue holds.
+/* core/sched_lb2.c - the scheduler of Lesser Bear 2, for comparison. Each VP has a Waiver Queue
+ * besides its Protect Queue. The owner puts threads that overflow the capacity into it without a
+ * lock. Any VP takes threads out under that queue's lock, as many as a Protect Queue holds.
  *
- * The paper lets a VP dequeue when it has nothing. Then threads that yield for ever would starve what is waived: they
- * keep a VP that once got three of them from asking again. So at each POLL_SWITCH a VP whose Protect Queue has room
- * fills it, and one whose queue is full takes a few from its own Waiver Queue, beyond the capacity; then as many of
- * those that yield overflow in turn.
- * Automatic capacity: the fair share, sum of the loads / VPs: uniform, as the paper wants it, and all threads are spread
- * evenly when every Protect Queue is full. Reckoned between two threads, and by an idle VP where many are waived, so that
- * it takes its whole share when it has the lock; of few it takes what it would have taken last, for more may be coming.
- * Lock kinds (option lb2_lock): futex; semop, as in the paper; spin. Always inside np brackets, never across
- * a switch, but the kernel may preempt the holder: the paper's point against locks.
- * Callers: core/vp through struct kbi_sched. May block in the lock for as long as a holder is preempted. */
+ * The paper lets a VP dequeue when it has nothing. Then threads that yield for ever would starve
+ * the waived threads: a VP that once got three such threads never asks again. So at each
+ * POLL_SWITCH a VP whose Protect Queue has room fills it, and a VP whose queue is full takes a
+ * few threads from its own Waiver Queue, beyond the capacity; then as many of the yielding
+ * threads overflow in turn.
+ *
+ * Automatic capacity: the fair share, sum of the loads / VPs: uniform, as the paper wants it,
+ * and all threads are spread evenly when every Protect Queue is full. It is reckoned between two
+ * threads, and by an idle VP if many threads are waived, so that the VP takes its whole share
+ * when it has the lock. Of few threads it takes as many as at the last capacity, because more
+ * may be coming.
+ *
+ * Kinds of lock (option lb2_lock): futex; semop, as in the paper; spin. A lock is held inside np
+ * brackets, never across a switch, but the kernel may preempt the holder: the paper's point
+ * against locks.
+ *
+ * Callers: core/vp through struct kbi_sched. May block in the lock for as long as a holder is
+ * preempted. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/sem.h>
@@ -21,10 +29,12 @@
 #include "os/sys.h"
 
 enum {
-	CAPACITY = 8,        /* the least automatic one: few enough that others get work early, enough to spare locks */
+	/* the least automatic capacity: small enough that other VPs get work early, big enough to
+	 * save locks */
+	CAPACITY = 8,
 	MANY = 256,          /* threads waived by one VP */
-	SWAP = 4,            /* threads taken from the own Waiver Queue at POLL_SWITCH */
-	SPINS = 100,         /* looks at a spin lock before the kernel is asked to run somebody else */
+	SWAP = 4,            /* threads taken from the VP's own Waiver Queue at POLL_SWITCH */
+	SPINS = 100, /* looks at a spin lock before the kernel is asked to run a different thread */
 	SETS = 64,           /* semaphore sets of programs that run at once */
 	KEY = 0x4b620000,    /* of the first set */
 };
@@ -33,7 +43,8 @@ enum lock_kind { LOCK_FUTEX, LOCK_SEMOP, LOCK_SPIN };
 
 struct lb2 {
 	struct kbi_waiver waiver;
-	/* all: futex: 0 free, 1 held, 2 held and waited for; spin and, behind the semaphore, semop: 0, 1 */
+	/* any VP: futex: 0 free, 1 held, 2 held and waited for; spin and, behind the semaphore,
+	 * semop: 0, 1 */
 	a32 lock KBI_ALIGNED(KBI_CACHE_LINE);
 	/* owner only */
 	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
@@ -44,21 +55,21 @@ struct lb2 {
 	enum lock_kind kind;
 };
 
-/* ---- System V semaphores --------------------------------------------------------------------------- */
+/* ---- System V semaphores --------------------------------------------------------------------- */
 
-/* A set outlives a killed program. So sets have known keys, and whoever needs one removes those whose last
- * user is dead. */
+/* A semaphore set outlives a killed program. So sets have known keys, and a program that needs a
+ * set removes those whose last user is dead. */
 #define NO_SET UINT32_MAX
 static a32 set_id = { NO_SET };
-static int set_owner; /* process that made it */
+static int set_owner; /* the process that made it */
 
-/* First it is forgotten: who then finds it gone knows why. */
+/* Forgets the set first, so that a thread that then finds it gone knows why. */
 static void remove_set(void)
 {
 	uint32_t id = a_load_rlx(&set_id);
 
 	a_store_rlx(&set_id, NO_SET);
-	a_fence_sc(); /* partner: the system call in semaphore_add, which finds the set removed */
+	a_fence_sc(); /* pairs with the system call in semaphore_add, which finds the set removed */
 	if (id != NO_SET && set_owner == getpid())
 		semctl((int)id, 0, IPC_RMID);
 }
@@ -76,13 +87,13 @@ static void remove_if_stale(key_t key)
 		semctl(id, 0, IPC_RMID);
 }
 
-union semun { /* ours to define, says semctl(2), of the full size */
+union semun { /* to be defined by us, says semctl(2), in full size */
 	int val;
 	struct semid_ds *buf;
 	unsigned short *array;
 };
 
-/* A set of n semaphores, all free. */
+/* Makes a set of n semaphores, all free. Returns 0 or ENOMEM. */
 static int make_set(unsigned n)
 {
 	int id = -1;
@@ -100,10 +111,12 @@ static int make_set(unsigned n)
 	return id < 0 ? ENOMEM : 0;
 }
 
-/* At the end of the program the set is removed while others run on; q->lock excludes them all the same. */
+/* Adds n to a semaphore. At the end of the program the set is removed while threads run on;
+ * q->lock excludes them all the same. */
 static void semaphore_add(unsigned which, int n)
 {
-	struct sembuf op = { .sem_num = (unsigned short)which, .sem_op = (short)n, .sem_flg = SEM_UNDO };
+	struct sembuf op = { .sem_num = (unsigned short)which, .sem_op = (short)n,
+			     .sem_flg = SEM_UNDO };
 	uint32_t id = a_load_rlx(&set_id);
 	long r;
 
@@ -114,13 +127,13 @@ static void semaphore_add(unsigned which, int n)
 		kbi_sys_fatal("lb2: the semaphores of the Waiver Queues are gone (error %ld)", -r);
 }
 
-/* ---- the lock of a Waiver Queue --------------------------------------------------------------------- */
+/* ---- the lock of a Waiver Queue -------------------------------------------------------------- */
 
 static void futex_lock(a32 *word)
 {
 	uint32_t old = 0;
 
-	/* acquire, here and below: partner is the release in unlock */
+	/* acquire, here and below: pairs with the release in unlock */
 	if (a_cas_acq(word, &old, 1))
 		return;
 	while (a_xchg_acq(word, 2))
@@ -129,7 +142,7 @@ static void futex_lock(a32 *word)
 
 static void spin_lock(a32 *word)
 {
-	/* acquire: partner is the release in unlock */
+	/* acquire: pairs with the release in unlock */
 	for (unsigned i = 1; a_load_rlx(word) || a_xchg_acq(word, 1); i++) {
 		if (i % SPINS)
 			kbi_cpu_relax();
@@ -155,7 +168,7 @@ static void unlock(const struct kbi_sched_vp *v)
 {
 	struct lb2 *q = v->priv;
 
-	/* release: partner is the acquire in lock */
+	/* release: pairs with the acquire in lock */
 	if (q->kind == LOCK_FUTEX) {
 		if (a_xchg_rel(&q->lock, 0) == 2)
 			kbi_sys_futex_wake(&q->lock, 1);
@@ -166,7 +179,7 @@ static void unlock(const struct kbi_sched_vp *v)
 		semaphore_add(v->id, 1);
 }
 
-/* ---- the scheduler ----------------------------------------------------------------------------------- */
+/* ---- the scheduler --------------------------------------------------------------------------- */
 
 static uint32_t waived(const struct kbi_sched_vp *v)
 {
@@ -175,7 +188,8 @@ static uint32_t waived(const struct kbi_sched_vp *v)
 	return kbi_waiver_count(&q->waiver);
 }
 
-/* Anyone: up to `most` out of v's Waiver Queue into s's Protect Queue. In parallel with v's enqueueing. */
+/* Any VP: moves up to `most` tasks out of v's Waiver Queue into s's Protect Queue; returns how
+ * many. May run in parallel with v's enqueueing. */
 static unsigned dequeue(struct kbi_sched_vp *s, struct kbi_sched_vp *v, unsigned most)
 {
 	struct lb2 *q = v->priv;
@@ -189,7 +203,7 @@ static unsigned dequeue(struct kbi_sched_vp *s, struct kbi_sched_vp *v, unsigned
 		kbi_sched_accept(s, t);
 	unlock(v);
 	if (n)
-		a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
+		a_fence_sc(); /* law 3; pairs with the slow path of kbi_wait_wake */
 	s->taken += n;
 	return n;
 }
@@ -200,7 +214,8 @@ static void lb2_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 
 	if (front)
 		kbi_pq_prepend(&s->pq, t);
-	else if (kbi_task_is(t, KBI_TASK_BOUND) || s->pq.n - s->pq.bound < q->capacity || !kbi_waiver_put(&q->waiver, t, s->id))
+	else if (kbi_task_is(t, KBI_TASK_BOUND) || s->pq.n - s->pq.bound < q->capacity ||
+		!kbi_waiver_put(&q->waiver, t, s->id))
 		kbi_pq_append(&s->pq, t);
 	else
 		s->given++;
@@ -213,7 +228,8 @@ static struct kbi_task *lb2_pop(struct kbi_sched_vp *s)
 	return kbi_pq_pop(&s->pq);
 }
 
-/* Up to `most`, from the first that has any: own queue first, then around the ring. */
+/* Takes up to `most` tasks from the first queue that has any: the own queue first, then round
+ * the ring. */
 static unsigned search(struct kbi_sched_vp *s, unsigned most)
 {
 	for (unsigned d = 0; d < s->nvps; d++) {
@@ -225,7 +241,8 @@ static unsigned search(struct kbi_sched_vp *s, unsigned most)
 	return 0;
 }
 
-/* Between two threads: fills the Protect Queue, or lets what is waived here have turns with what is in it. */
+/* Between two threads: fills the Protect Queue, or lets some waived threads have turns with the
+ * threads in it. */
 static unsigned refill(struct kbi_sched_vp *s)
 {
 	const struct lb2 *q = s->priv;
@@ -236,7 +253,8 @@ static unsigned refill(struct kbi_sched_vp *s)
 	return n > q->capacity ? 0 : dequeue(s, s, SWAP);
 }
 
-/* The load as published, or what is waived if that is more: its owner may not have looked around since. */
+/* Returns v's published load, or the number of its waived tasks if that is greater: v may not
+ * have looked around since. */
 static unsigned load_of(const struct kbi_sched_vp *v)
 {
 	unsigned load = a_load_rlx(&v->load), n = waived(v);
@@ -256,8 +274,8 @@ static void reckon(const struct kbi_sched_vp *s, struct lb2 *q)
 	q->capacity = sum > CAPACITY ? sum : CAPACITY;
 }
 
-/* Wakes as many sleepers as there are loads waived. A push wakes one even if nothing is: it then watches over what
- * waits here (the tick makes us waive it). */
+/* Wakes as many sleepers as there are loads waived. A push wakes a VP even if no task is waived:
+ * that VP then watches over the tasks that wait here (the tick makes us waive them). */
 static void offer(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
 {
 	const struct lb2 *q = s->priv;
@@ -267,12 +285,13 @@ static void offer(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sch
 		loads = s->pq.n > s->pq.bound;
 	if (!loads || !kbi_sched_idle_others(s))
 		return;
-	/* fence: the published tail before `idle` is read (kbi_sched_wake_add) */
+	/* fence: the published tail before `idle` is read (kbi_sched_wake_add); pairs with the
+	 * sleeper's */
 	a_fence_sc();
 	kbi_sched_wake_any(wake, s, loads);
 }
 
-/* By one VP. */
+/* Returns the greatest number of tasks that one VP has waived. */
 static unsigned most_waived(const struct kbi_sched_vp *s)
 {
 	unsigned most = 0;
@@ -285,7 +304,8 @@ static unsigned most_waived(const struct kbi_sched_vp *s)
 	return most;
 }
 
-static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
+	struct kbi_sched_wake *wake)
 {
 	struct lb2 *q = s->priv;
 	unsigned in = 0;

@@ -49,8 +49,7 @@ struct kbi_links {
 
 void kbi_link_init(struct kbi_links *l, unsigned vps);
 
-/* ---- consumer
- * -------------------------------------------------------------------------------------- */
+/* ---- consumer -------------------------------------------------------------------------------- */
 
 /* Returns true if a packet has arrived. */
 static inline bool kbi_link_arrived(const struct kbi_links *l)
@@ -111,8 +110,7 @@ static inline uint32_t kbi_link_coming(const struct kbi_links *l)
 bool kbi_link_take(struct kbi_links *l, uint32_t most, struct kbi_packet *p);
 void kbi_link_release(struct kbi_links *l);
 
-/* ---- producer: `from`: its own links; `to`: the links of the VP that link k leads to
- * ------------ */
+/* ---- producer: `from`: its own links; `to`: the links of the VP that link k leads to --------- */
 
 /* Returns the number of free slots; KBI_LINK_SLOTS: the consumer has taken every packet. */
 static inline uint32_t kbi_link_room(const struct kbi_links *from, const struct kbi_links *to,

@@ -1,25 +1,29 @@
 /* core/sched_rotator.c - the default scheduler: Lesser Bear's rotator (LB3) at scale.
  *
- * Each VP gives surplus to its ring successor and, by links of the same kind (core/sched_link), to VPs further on.
- * No lock, no read-modify-write anywhere. Tasks move in packets; what is more than a VP keeps goes on unopened
- * (its tasks then still name the VP the packet was first meant for). What it keeps stays unopened, too, until its turn is
- * near: to open a packet is to fetch each task's line from another processor. A poll opens as many tasks as have had turns
- * since the last one, and what the Protect Queue lacks until the next.
+ * Each VP gives surplus to its ring successor and, by links of the same kind (core/sched_link),
+ * to VPs further on. No lock, no read-modify-write anywhere. Tasks move in packets. A packet
+ * beyond what a VP keeps goes on unopened (its tasks then still name the VP that the packet was
+ * first meant for). A packet that the VP keeps stays unopened, too, until its turn is near,
+ * because opening a packet fetches each task's line from a remote processor. A poll opens as
+ * many tasks as have had turns since the last poll, and fills the Protect Queue up until the
+ * next.
  *
- * Who gives: a VP whose load is above the fair share (sum of the loads, what is in the links included / VPs that
- * take part; an idle one does, one held by a hog does not, unless a quantum ends that). Each lack is served by the
- * nearest VP before it in the ring that has a surplus; with many VPs and all others idle the links make that a
- * binomial tree.
- * With nobody idle, loads within an eighth of the share (at most a packet) of it are left alone, and a VP gives only
- * down to the share, so equal loads are at rest. It looks around at once when somebody is idle or its load has
- * doubled, else after a pause that doubles as long as there was nothing to do.
- * What is given is the oldest work, but for the one thread that will run next; while threads that have not begun are
- * the newest, those.
+ * Which VP gives: a VP whose load is above the fair share (sum of the loads, including the tasks
+ * in the links / VPs that take part; an idle VP takes part, a VP held by a hog does not, unless
+ * a quantum ends that). Each lack is served by the nearest VP before it in the ring that has a
+ * surplus; with many VPs and only one busy the links make that a binomial tree. While no VP is
+ * idle, loads within an eighth of the share (at most a packet) around it are left alone, and a
+ * VP gives only down to the share, so equal loads are at rest. A VP looks around at once when
+ * some VP is idle or its own load has doubled; otherwise after a pause that doubles as long as
+ * there was nothing to do. It gives the oldest work, except the thread that will run next; while
+ * the newest threads have not begun, it gives these.
  *
- * Not taken: a token that lets one VP balance at a time (stops at a hog or a sleeper); asking for work
- * at each look (an idle VP would write to busy ones' lines: core/agent asks now and then, which serves threads that
- * compute); links from each to each for many VPs (n^2 rings, n lines to poll).
- * Callers: core/vp through struct kbi_sched. Runs on any stack, never blocks. */
+ * Not taken: a token that lets one VP balance at a time (stops at a hog or a sleeper); asking
+ * for work at each look (an idle VP would write to lines of busy VPs: core/agent asks now and
+ * then, which serves threads that compute); links from each to each for many VPs (n^2 rings, n
+ * lines to poll).
+ *
+ * Callers: core/vp through struct kbi_sched. Runs on any stack, never blocks, never switches. */
 #include <errno.h>
 
 #include "base/option.h"
@@ -28,15 +32,18 @@
 
 enum {
 	OPEN_LEAST = 64, /* tasks in packets that a poll opens: poll_every */
-	STOCK = 128,     /* and more, up to so many ready ones: more than can end until the next poll */
+	STOCK = 128, /* and more, up to this many ready tasks: more than can end until the next poll */
 	OPEN_ALL = 512,  /* at a tick: bounds its length */
-	RIPE = 32,       /* this much surplus wakes a sleeper at once, less must last two looks: waking one costs
-	                    as much as running some dozen short threads */
+	/* this much surplus wakes a sleeper at once, less must last two looks: waking a VP costs as
+	 * much as running some dozen short threads */
+	RIPE = 32,
 	PAUSE_MIN = 4,   /* polls between two looks around while nobody is idle */
 	PAUSE_MAX = 64,
-	GATHER = 8,      /* pushes look again when the queue has grown by this part of it */
-	REST = 3,        /* polls to let pass after a look that found no way to the idle */
-	HELD_MAX = 4,    /* with a quantum: ticks after which the running thread is one that cannot be switched away */
+	GATHER = 8,      /* a push looks again when the queue has grown by this part */
+	REST = 3,        /* polls to let pass after a look that found no way to idle VPs */
+	/* with a quantum: after this many ticks the running thread counts as one that cannot be
+	 * switched away */
+	HELD_MAX = 4,
 	NOT_WILLING = UINT32_MAX,
 };
 
@@ -46,32 +53,32 @@ struct rotator {
 	struct kbi_links links;
 	/* owner only */
 	uint32_t load KBI_ALIGNED(KBI_CACHE_LINE); /* as published */
-	unsigned quiet, pause;          /* polls until the next look; length of that pause */
+	unsigned quiet, pause;          /* polls until the next look, and the length of that pause */
 	unsigned settled;               /* load after the last look */
-	unsigned rest;                  /* polls until the next look for the idle */
-	unsigned ripening;              /* the last look gave nothing */
+	unsigned rest;                  /* polls until the next look for idle VPs */
+	unsigned ripening;              /* 1: the last look gave nothing */
 	unsigned held;                  /* ticks in a row that found the same thread */
 	unsigned enough;                /* ready tasks below which a push does not look */
-	uint32_t sent;                  /* tasks ever sent to it by the last look */
+	uint32_t sent;                  /* tasks ever sent to this VP by the time of the last look */
 	const struct kbi_task *first;   /* head of the Protect Queue after the last tick */
-	uint32_t *seen;                 /* [VPs] loads at this look */
+	uint32_t *seen;                 /* [VPs] loads seen at this look, by distance */
 };
 
-/* One poll's work. */
+/* The work of one poll. */
 struct round {
 	struct kbi_sched_vp *s;
 	struct rotator *r;
-	bool sleepers;            /* may wake */
+	bool sleepers;            /* true: sleepers may be woken */
 	enum kbi_sched_why why;
-	bool all;                 /* the running thread keeps the VP: all goes, not just the surplus */
+	bool all; /* the running thread keeps the VP: all tasks go, not just the surplus */
 	unsigned share, one_more; /* fair share; VPs below this id have one more */
 	unsigned surplus;
 	unsigned want[KBI_LINKS]; /* tasks to give on each link */
 	unsigned gone;            /* tasks given and passed on */
-	unsigned used;            /* links published on: a bit each */
+	unsigned used;            /* links published on: a bit for each */
 };
 
-/* The running thread goes on after this poll. */
+/* Returns true if the running thread goes on after this poll. */
 static bool at_tick(enum kbi_sched_why why)
 {
 	return why == KBI_POLL_TICK || why == KBI_POLL_ASKED;
@@ -82,7 +89,7 @@ static bool at_push(enum kbi_sched_why why)
 	return why == KBI_POLL_PUSH || why == KBI_POLL_BURST;
 }
 
-/* Somebody has less than its share, whether it is idle already or not. */
+/* Returns true if some VP has less than its share, whether it is idle already or not. */
 static bool is_wanted(enum kbi_sched_why why)
 {
 	return why == KBI_POLL_WANTED || why == KBI_POLL_BURST;
@@ -95,7 +102,7 @@ static struct kbi_links *links_of(const struct kbi_sched_vp *v)
 	return &r->links;
 }
 
-/* The VP d places on. */
+/* Returns the VP d places on. */
 static struct kbi_sched_vp *ahead(const struct kbi_sched_vp *s, unsigned d)
 {
 	unsigned i = s->id + d;
@@ -103,7 +110,7 @@ static struct kbi_sched_vp *ahead(const struct kbi_sched_vp *s, unsigned d)
 	return &s->all[i >= s->nvps ? i - s->nvps : i];
 }
 
-/* The VP that link k leads to. */
+/* Returns the VP that link k leads to. */
 static struct kbi_sched_vp *target(const struct round *a, unsigned k)
 {
 	return ahead(a->s, a->r->links.distance[k]);
@@ -114,8 +121,9 @@ static uint32_t room(const struct round *a, unsigned k)
 	return kbi_link_room(&a->r->links, links_of(target(a, k)), k);
 }
 
-/* Packets that link k takes for `amount` fresh tasks. On one that is not empty not less goes than waits there, or a
- * receiver that does not run just now would get each pushed task by itself. */
+/* Returns how many packets link k takes for `amount` fresh tasks. A link that is not empty gets
+ * at least as many tasks as wait in it; otherwise a receiver that does not run just now would
+ * get each pushed task in a packet of its own. */
 static uint32_t slots_for(const struct round *a, unsigned k, unsigned amount)
 {
 	uint32_t n = amount ? room(a, k) : 0;
@@ -125,9 +133,9 @@ static uint32_t slots_for(const struct round *a, unsigned k, unsigned amount)
 	return n && amount >= kbi_link_coming(links_of(target(a, k))) ? 1 : 0;
 }
 
-/* ---- who lacks ------------------------------------------------------------------------------------ */
+/* ---- which VPs lack tasks -------------------------------------------------------------------- */
 
-/* The fair share; loads of the others go to `seen`. */
+/* Computes the fair share; the loads of the remaining VPs go to `seen`. */
 static void survey(struct round *a, unsigned mine)
 {
 	const struct kbi_sched_vp *s = a->s;
@@ -149,16 +157,17 @@ static void survey(struct round *a, unsigned mine)
 	a->one_more = a->all ? 0 : sum % n;
 }
 
-/* What is left over goes to the first VPs; else it would all be missing at the last one. */
+/* Returns v's share. The remainder goes to the first VPs; otherwise it would all be missing at
+ * the last VP. */
 static unsigned share_of(const struct round *a, const struct kbi_sched_vp *v)
 {
 	return a->share + (v->id < a->one_more);
 }
 
-/* O(VPs): what we give on each link. Walking clockwise, each lack is served by the nearest VP before it that has a
- * surplus, as brackets match: all VPs that look at the same loads come to the same plan, nobody is served twice,
- * and what is on its way to a VP further on counts as that of the one it has come to. `mine` without the running
- * thread if all goes. */
+/* Plans how many tasks this VP gives on each link; O(VPs). Clockwise, each lack is served by the
+ * nearest VP before it that has a surplus, as brackets match. So all VPs that look at the same
+ * loads come to the same plan, and no VP is served twice. Tasks on their way to a VP further on
+ * count for the VP where they have arrived. `mine` excludes the running thread if all tasks go. */
 static void look(struct round *a, unsigned mine)
 {
 	const struct kbi_links *l = &a->r->links;
@@ -196,8 +205,9 @@ static bool nobody_polls(const struct kbi_sched_vp *s)
 	return true;
 }
 
-/* For each push: only VPs that poll, one hop away, O(links); sleepers if nobody polls at all (core/vp then
- * pushes seldom). What is idle behind a link is guessed from the number of idle VPs. */
+/* Plans at a push; O(links). It gives only to VPs that poll, one hop away; to sleepers if no VP
+ * polls (core/vp then pushes seldom). The number of idle VPs behind a link is guessed from the
+ * number of all idle VPs. */
 static void look_near(struct round *a, unsigned mine)
 {
 	const struct kbi_links *l = &a->r->links;
@@ -214,14 +224,15 @@ static void look_near(struct round *a, unsigned mine)
 	a->sleepers = a->sleepers || nobody_polls(a->s);
 	a->surplus = mine - mine / heads;
 	for (unsigned k = 0; k < l->n; k++) {
-		unsigned want = (a->want[k] * mine + heads - 1) / heads, coming = kbi_link_coming(links_of(target(a, k)));
+		unsigned want = (a->want[k] * mine + heads - 1) / heads,
+			coming = kbi_link_coming(links_of(target(a, k)));
 
 		a->want[k] = want > coming ? want - coming : 0;
 	}
 }
 
-/* Work meant for a sleeper goes to one that polls, which will wake it in its stead; without one the sleeper
- * is woken, if we may. */
+/* Moves the work meant for a sleeper to a VP that polls, which will wake the sleeper in our
+ * stead. If no VP polls, the sleeper is woken, if this is allowed. */
 static void spare_sleepers(struct round *a)
 {
 	unsigned states[KBI_LINKS], polling = KBI_LINKS;
@@ -242,9 +253,9 @@ static void spare_sleepers(struct round *a)
 	}
 }
 
-/* ---- giving --------------------------------------------------------------------------------------- */
+/* ---- giving ---------------------------------------------------------------------------------- */
 
-/* How many go on link k. */
+/* Returns how many tasks go on link k. */
 static unsigned part(const struct round *a, unsigned k)
 {
 	return a->want[k] < a->surplus ? a->want[k] : a->surplus;
@@ -265,7 +276,7 @@ static void publish(struct round *a, unsigned k)
 	a->used |= 1u << k;
 }
 
-/* From the Protect Queue, farthest link first. */
+/* Gives tasks from the Protect Queue, farthest link first. */
 static void give_ready(struct round *a, struct kbi_task *at)
 {
 	for (unsigned k = a->r->links.n; k-- > 0 && at;) {
@@ -287,8 +298,8 @@ static void give_ready(struct round *a, struct kbi_task *at)
 	}
 }
 
-/* Inbound packets that are more than we keep, unopened. A packet that is fuller than what lacks goes
- * nowhere: it will be opened here. */
+/* Passes on, unopened, the inbound packets that are more than this VP keeps. A packet that is
+ * larger than the lack stays: it will be opened here. */
 static void pass_on(struct round *a)
 {
 	struct kbi_packet p;
@@ -305,7 +316,8 @@ static void pass_on(struct round *a)
 	}
 }
 
-/* At least so many tasks, and what lacks to a stock of ready ones, as far as there are any. */
+/* Opens packets with at least `least` tasks, or more up to the stock of ready tasks, as far as
+ * there are any. Returns how many tasks. */
 static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l, unsigned least)
 {
 	struct kbi_packet p;
@@ -317,10 +329,10 @@ static unsigned open_inbound(struct kbi_sched_vp *s, struct kbi_links *l, unsign
 	return n;
 }
 
-/* ---- poll ----------------------------------------------------------------------------------------- */
+/* ---- poll ------------------------------------------------------------------------------------ */
 
-/* Where giving starts in the Protect Queue: behind the thread that will run next, unless the running one keeps
- * that from running. */
+/* Returns the first task of the Protect Queue to give: behind the thread that will run next,
+ * unless the running thread keeps that from running. */
 static struct kbi_task *first_to_give(const struct kbi_sched_vp *s, enum kbi_sched_why why)
 {
 	struct kbi_task *t = s->pq.head;
@@ -330,8 +342,9 @@ static struct kbi_task *first_to_give(const struct kbi_sched_vp *s, enum kbi_sch
 	return at_tick(why) || !t ? t : t->next;
 }
 
-/* Is it time to look around? */
-static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why, unsigned inbound)
+/* Returns true if it is time to look around. */
+static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why,
+	unsigned inbound)
 {
 	if (!inbound && !first_to_give(s, why))
 		return false;
@@ -349,18 +362,20 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 	return true;
 }
 
-/* May this poll wake sleepers? A small surplus may be gone before they are up. */
+/* Returns true if this poll may wake sleepers. A small surplus may be gone before they are
+ * awake. */
 static bool ripe(const struct rotator *r, enum kbi_sched_why why, unsigned mine)
 {
 	return at_tick(why) || mine > RIPE || (!at_push(why) && r->ripening);
 }
 
-static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why, bool moved)
+static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why,
+	bool moved)
 {
 	unsigned p = moved ? PAUSE_MIN : r->pause * 2;
 
 	if (at_push(why)) {
-		/* the next push that looks: the cost of looking is spread over what gathers */
+		/* the next push that looks: the cost of a look is spread over the tasks that gather */
 		r->enough = s->pq.n + s->pq.n / GATHER + 1;
 		return;
 	}
@@ -369,7 +384,8 @@ static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched
 	r->ripening = !moved;
 }
 
-/* Did one thread run since the last tick? With nobody behind it one cannot tell: what was known stays. */
+/* Returns true if one thread has run since the last tick. If no thread was behind it, this
+ * cannot be known: the last answer stays. */
 static bool hogged(const struct kbi_sched_vp *s, struct rotator *r)
 {
 	bool same = r->first ? kbi_sched_hogged(s, r->first) : a_load_rlx(&s->hog);
@@ -380,7 +396,8 @@ static bool hogged(const struct kbi_sched_vp *s, struct rotator *r)
 	return r->held >= HELD_MAX;
 }
 
-/* With a quantum a VP always takes part: who holds it alone is not asked to leave until others wait for it. */
+/* Publishes whether a hog holds the VP. With a quantum a VP always takes part: a thread that has
+ * the VP alone is not asked to leave until threads wait for it. */
 static void set_hog(struct kbi_sched_vp *s, bool hog)
 {
 	hog = hog && !kbi_options.quantum;
@@ -398,7 +415,8 @@ static void plan(struct round *a, enum kbi_sched_why why, unsigned mine)
 	if (a->s->limited && kbi_sched_idle_others(a->s) && a->surplus > a->s->most)
 		a->surplus = a->s->most;
 	spare_sleepers(a);
-	/* what we hope to be rid of, at once, so that the receivers reckon with it */
+	/* publishes at once the load that is left when all is given, so that the receivers reckon
+	 * with it */
 	if (a->surplus)
 		kbi_sched_publish_load(a->s, &a->r->load, mine - a->surplus);
 }
@@ -410,7 +428,7 @@ static void wake_receivers(struct round *a, struct kbi_sched_wake *wake)
 			kbi_sched_wake_add(wake, target(a, k));
 }
 
-/* The slow part of a poll: something has come in, or it is time to look around. */
+/* The slow part of a poll: tasks have come in, or it is time to look around. */
 static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_around, unsigned mine,
 			 unsigned inbound, struct kbi_sched_wake *wake)
 {
@@ -434,14 +452,16 @@ static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_arou
 	}
 	if (!a->used && !in)
 		return 0;
-	/* One fence for both: law 3, the new READY states before what was taken runs (partner: the slow
-	 * path of kbi_wait_wake); and the published tails before `idle` is read (kbi_sched_wake_add). */
+	/* One fence for both: law 3, the new READY states before a task that was taken runs (pairs
+	 * with the slow path of kbi_wait_wake); and the published tails before `idle` is read
+	 * (kbi_sched_wake_add). */
 	a_fence_sc();
 	wake_receivers(a, wake);
 	return in;
 }
 
-static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
+	struct kbi_sched_wake *wake)
 {
 	struct rotator *r = s->priv;
 	bool push = at_push(why), tick = why == KBI_POLL_TICK, hog = tick && hogged(s, r), look_around;
@@ -457,20 +477,25 @@ static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why
 	look_around = due(s, r, why, inbound);
 	if (!inbound && !look_around)
 		return 0;
-	struct round a = { .s = s, .r = r, .why = why, .all = hog || (tick && kbi_sched_idle_others(s)) };
+	struct round a = { .s = s, .r = r, .why = why,
+			   .all = hog || (tick && kbi_sched_idle_others(s)) };
 	return exchange(&a, why, look_around, mine, inbound, wake);
 }
 
-/* Nothing to take and nothing to give, as at the last poll: a few loads that hit the nearest cache. */
-static inline bool quiet(const struct kbi_sched_vp *s, const struct rotator *r, enum kbi_sched_why why)
+/* Returns true if there is nothing to take and nothing to give, as at the last poll: a few loads
+ * that hit the nearest cache. */
+static inline bool quiet(const struct kbi_sched_vp *s, const struct rotator *r,
+	enum kbi_sched_why why)
 {
 	if (why == KBI_POLL_PUSH)
 		return s->pq.n < 2 || s->pq.n < r->enough;
-	return !at_tick(why) && !is_wanted(why) && s->pq.n < 2 && s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
+	return !at_tick(why) && !is_wanted(why) && s->pq.n < 2 &&
+		s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
 	       !kbi_link_arrived(&r->links) && !a_load_rlx(&s->hog);
 }
 
-static unsigned rotator_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+static unsigned rotator_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
+	struct kbi_sched_wake *wake)
 {
 	struct rotator *r = s->priv;
 	unsigned in;
@@ -487,7 +512,7 @@ static unsigned rotator_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, str
 static void rotator_gather(struct kbi_sched_vp *s, unsigned most)
 {
 	if (open_inbound(s, links_of(s), most))
-		a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
+		a_fence_sc(); /* law 3; pairs with the slow path of kbi_wait_wake */
 }
 
 static unsigned rotator_outside(const struct kbi_sched_vp *s)

@@ -1,27 +1,32 @@
-/* core/sched_rotator_paper.c - LB3 to the letter: thread by thread, one link, a uniform capacity.
+/* core/sched_rotator_paper.c - LB3 to the letter: thread by thread, one link, a uniform
+ * capacity.
  *
- * At every switch VP i removes all threads from the Waiver Queue of its predecessor, fills its Protect Queue up
- * to the capacity and puts the rest into its own Waiver Queue; what overflows the Protect Queue on a push goes
- * there too; it wakes its successor if that sleeps. The tick does the same.
+ * At every switch VP i removes all threads from the Waiver Queue of its predecessor, fills its
+ * Protect Queue up to the capacity and puts the rest into its own Waiver Queue. Threads that
+ * overflow the Protect Queue on a push go there, too. VP i wakes its successor if that sleeps.
+ * The tick does the same.
  *
  * Where the paper is silent:
- * - The capacity counts what stays ready once the next thread runs: that one is still in the queue when
- *   core/vp polls, so a switch fills up to one more. Without that, threads that yield for ever in full Protect
- *   Queues would starve the waived ones.
- * - Automatic capacity: the fair share, sum of the published loads / VPs, looked up every RECKON polls. A fixed one
- *   is either too big to share a handful of threads or lets thousands rotate at each switch. What a Protect
- *   Queue holds beyond a capacity that has shrunk overflows at the next poll.
- * - Threads rotate for ever while all Protect Queues are full: that is the paper's design (and why rotator differs).
- * - A ring of one has no capacity: its threads would only go round.
- * - At a tick with idle VPs about, all that is ready goes: the running thread may keep the VP.
- * Callers: core/vp through struct kbi_sched. Never blocks. */
+ *   - The capacity counts the threads that stay ready once the next thread runs. That thread is
+ *     still in the queue when core/vp polls, so a switch fills up to one more. Otherwise threads
+ *     that yield for ever in full Protect Queues would starve the waived threads.
+ *   - Automatic capacity: the fair share, sum of the published loads / VPs, looked up every
+ *     RECKON polls. A fixed capacity is either too big to share a handful of threads or lets
+ *     thousands rotate at each switch. If the capacity has shrunk, the excess of a Protect Queue
+ *     overflows at the next poll.
+ *   - Threads rotate for ever while all Protect Queues are full: that is the paper's design (and
+ *     why rotator differs).
+ *   - A ring with a single VP has no capacity: its threads would only go round.
+ *   - At a tick while some VP is idle, all ready threads go: the running thread may keep the VP.
+ *
+ * Callers: core/vp through struct kbi_sched. Never blocks, never switches; no locks. */
 #include <errno.h>
 
 #include "core/sched_waiver.h"
 
 enum {
 	RECKON = 64,  /* polls between two looks at the fair share */
-	CAPACITY = 2, /* the least automatic one */
+	CAPACITY = 2, /* the least automatic capacity */
 	UNLIMITED = 1 << 30,
 };
 
@@ -32,7 +37,7 @@ struct paper {
 	unsigned capacity;
 	unsigned until_reckon;
 	bool automatic; /* constant */
-	bool said;      /* the successor knows, or sees, all we have put */
+	bool said;      /* the successor knows of, or will see, all threads put so far */
 };
 
 static struct kbi_waiver *waiver_of(const struct kbi_sched_vp *v)
@@ -65,7 +70,7 @@ static void reckon(const struct kbi_sched_vp *s, struct paper *p)
 	p->capacity = sum > CAPACITY ? sum : CAPACITY;
 }
 
-/* To the own Waiver Queue. False: it is full. */
+/* Puts t into the own Waiver Queue. Returns false if it is full. */
 static bool waive(struct kbi_sched_vp *s, struct paper *p, struct kbi_task *t)
 {
 	if (!kbi_waiver_put(&p->waiver, t, forward(s)->id))
@@ -75,8 +80,8 @@ static bool waive(struct kbi_sched_vp *s, struct paper *p, struct kbi_task *t)
 	return true;
 }
 
-/* All threads out of the predecessor's Waiver Queue; up to `room` are kept, the rest goes on. Returns how many
- * were kept. */
+/* Takes all threads out of the predecessor's Waiver Queue; keeps up to `room`, the rest goes on.
+ * Returns how many were kept. */
 static unsigned rotate(struct kbi_sched_vp *s, struct paper *p, unsigned room)
 {
 	struct kbi_waiver *from = waiver_of(backward(s));
@@ -96,13 +101,15 @@ static unsigned rotate(struct kbi_sched_vp *s, struct paper *p, unsigned room)
 
 static void wake_successor(struct kbi_sched_vp *s, struct paper *p, struct kbi_sched_wake *wake)
 {
-	/* fence: the published tail before `idle` is read (kbi_sched_wake_add) */
+	/* fence: the published tail before `idle` is read (kbi_sched_wake_add); pairs with the
+	 * sleeper's */
 	a_fence_sc();
 	p->said = true;
 	kbi_sched_wake_add(wake, forward(s));
 }
 
-static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
+	struct kbi_sched_wake *wake)
 {
 	struct paper *p = s->priv;
 	unsigned limit = p->capacity + (why == KBI_POLL_SWITCH), mine, in = 0;
@@ -122,8 +129,8 @@ static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struc
 	if (!p->said)
 		wake_successor(s, p, wake);
 	else if (in)
-		a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
-	/* somebody should watch over what waits here: the tick makes us waive it */
+		a_fence_sc(); /* law 3; pairs with the slow path of kbi_wait_wake */
+	/* some VP should watch over the task that waits here: the tick makes us waive it */
 	if (why == KBI_POLL_PUSH && s->pq.n > s->pq.bound)
 		kbi_sched_wake_any(wake, s, 1);
 	return in;
@@ -140,7 +147,8 @@ static void paper_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 
 	if (front)
 		kbi_pq_prepend(&s->pq, t);
-	else if (kbi_task_is(t, KBI_TASK_BOUND) || s->pq.n - s->pq.bound < p->capacity || !waive(s, p, t))
+	else if (kbi_task_is(t, KBI_TASK_BOUND) || s->pq.n - s->pq.bound < p->capacity ||
+		!waive(s, p, t))
 		kbi_pq_append(&s->pq, t);
 }
 

@@ -1,21 +1,27 @@
-/* core/sched_steal.c - work stealing, for comparison: each VP keeps its ready tasks in an array from which idle VPs
- * take half, beginning at a random victim. The array is base/deque, which says why the owner takes from the
- * thieves' end: threads that yield must go behind the others.
- * Threads that yield for ever would keep a VP with three of them from ever being a thief again, while another one has
- * thousands. So a busy VP, too, looks at one random victim now and then, and takes half of what that one has more.
- * The Protect Queue holds what thieves must not or need not have: bound tasks, tasks pushed to run next, and what
- * a full array refused. It and the array have turns by their lengths, so that neither starves the other. When somebody is
- * idle, all of it that is not bound goes into the array but the task that runs next, the oldest first.
- * Callers: core/vp through struct kbi_sched. Never blocks; lock-free. */
+/* core/sched_steal.c - work stealing, for comparison. Each VP keeps its ready tasks in an array
+ * from which idle VPs take half, beginning at a random victim. The array is base/deque, which
+ * says why the owner takes from the thieves' end: threads that yield must go behind the rest.
+ *
+ * A VP with three threads that yield for ever would never be a thief again, while a second VP
+ * may have thousands. So a busy VP, too, looks at one random victim now and then, and takes half
+ * of the victim's excess.
+ *
+ * The Protect Queue holds tasks that thieves must not or need not have: bound tasks, tasks
+ * pushed to run next, and tasks that a full array refused. It and the array have turns by their
+ * lengths, so that neither starves. When some VP is idle, all tasks of the Protect Queue that
+ * are not bound go into the array, except the task that runs next.
+ *
+ * Callers: core/vp through struct kbi_sched. Never blocks, never switches; lock-free. */
 #include <errno.h>
 
 #include "base/deque.h"
 #include "core/sched_priv.h"
 
 enum {
-	STEAL_MAX = 1024, /* at a time */
-	SLACK = 16,       /* and a sixteenth: this much more at a victim is left there by a VP that is busy; so much that of
-			   * some thousand threads each of up to 16 VPs comes to have nine tenths of its share */
+	STEAL_MAX = 1024, /* tasks at a time */
+	/* and a sixteenth: a busy VP leaves this much more at a victim. It is chosen so that of some
+	 * thousand threads each of up to 16 VPs comes to have nine tenths of its share */
+	SLACK = 16,
 };
 
 struct steal {
@@ -24,8 +30,8 @@ struct steal {
 	uint64_t rand KBI_ALIGNED(KBI_CACHE_LINE); /* never 0 */
 	uint32_t load;                             /* as published */
 	const struct kbi_task *first;              /* head of the Protect Queue after the last tick */
-	uint32_t free_turns;                       /* pops from the array before the Protect Queue has its turn */
-	bool refused;                              /* the array was full, and what it refused is not in it yet */
+	uint32_t free_turns; /* pops from the array until it is the Protect Queue's turn */
+	bool refused; /* true: the array was full, and a task that it refused is not in it yet */
 };
 
 static struct kbi_deque *deque_of(const struct kbi_sched_vp *v)
@@ -43,7 +49,7 @@ static unsigned random_below(struct steal *p, unsigned n)
 	return (unsigned)((p->rand >> 32) * n >> 32);
 }
 
-/* Owner, in parallel with thieves. */
+/* Owner; may run in parallel with thieves. */
 static void steal_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 {
 	struct steal *p = s->priv;
@@ -59,8 +65,8 @@ static void steal_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 	}
 }
 
-/* Owner, in parallel with thieves. What it takes from its own array is READY(s) already: the VP in the state word
- * does not change, so law 3 asks for no fence. */
+/* Owner; may run in parallel with thieves. A task that it takes from its own array is READY(s)
+ * already: the VP in the state word does not change, so law 3 asks for no fence. */
 static struct kbi_task *steal_pop(struct kbi_sched_vp *s)
 {
 	struct steal *p = s->priv;
@@ -75,7 +81,8 @@ static struct kbi_task *steal_pop(struct kbi_sched_vp *s)
 	return t ? t : kbi_pq_pop(&s->pq);
 }
 
-/* Owner. Only what can be found without a search and, in the array, what was put in last. */
+/* Owner. Removes only a task that it finds without a search: an end of the Protect Queue or, in
+ * the array, the task put in last. */
 static bool steal_take(struct kbi_sched_vp *s, struct kbi_task *t)
 {
 	if (s->pq.head != t && s->pq.tail != t)
@@ -84,15 +91,15 @@ static bool steal_take(struct kbi_sched_vp *s, struct kbi_task *t)
 	return true;
 }
 
-/* Thief, who has `mine` tasks: up to half of what v's array has more goes into ours, which only we put into. In
- * parallel with v and other thieves. */
+/* Thief with `mine` tasks: takes up to half of the excess of v's array into its own array, which
+ * only the thief puts into. Returns how many. May run in parallel with v and further thieves. */
 static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v, uint32_t mine)
 {
 	struct kbi_deque *from = deque_of(v), *to = deque_of(s);
 	uint32_t most = STEAL_MAX, b = a_load_rlx(&to->bottom), n;
 	uint64_t top;
 
-	/* a claim that fails has been overtaken by another one; ask for less, to be quicker */
+	/* a claim fails if a second thief or the owner was faster; then ask for less, to be quicker */
 	for (;; most = n > 1 ? n / 2 : 1) {
 		n = kbi_deque_look(from, &top);
 		if (n <= mine)
@@ -107,17 +114,17 @@ static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v, uint32
 	for (uint32_t i = 0; i < n; i++) {
 		struct kbi_task *t = a_load_rlx(&to->slot[(b + i) % KBI_DEQUE_SLOTS]);
 
-		/* release: partner is whoever reads the state word with acquire (core/wait, core/dump) */
+		/* release: pairs with the acquire of any reader of the state word (core/wait, core/dump) */
 		a_store_rel(&t->state, KBI_STATE(KBI_TASK_READY, s->id));
 	}
-	a_fence_sc(); /* law 3; partner: the slow path of kbi_wait_wake */
+	a_fence_sc(); /* law 3; pairs with the slow path of kbi_wait_wake */
 	kbi_deque_publish(to, n);
 	s->taken += n;
 	return n;
 }
 
-/* All victims, beginning at a random one: 0 means that each array was empty when looked at, which is what a VP
- * about to sleep must know. */
+/* Tries all victims, beginning at a random one. 0 means that each array was empty when looked at
+ * (or ours has no room), which a VP about to sleep must know. */
 static unsigned search(struct kbi_sched_vp *s)
 {
 	unsigned start = s->nvps > 1 ? random_below(s->priv, s->nvps - 1) : 0;
@@ -134,8 +141,8 @@ static unsigned search(struct kbi_sched_vp *s)
 	return 0;
 }
 
-/* Between two threads: one random victim, if it has so much more that threads that only yield would have far fewer
- * turns there than here. */
+/* Between two threads: robs one random victim if it has so much more that threads that only
+ * yield would have far fewer turns there than here. */
 static unsigned even_out(struct kbi_sched_vp *s)
 {
 	struct steal *p = s->priv;
@@ -148,8 +155,8 @@ static unsigned even_out(struct kbi_sched_vp *s)
 	return kbi_deque_count(deque_of(v)) > mine + mine / 16 + SLACK ? rob(s, v, mine) : 0;
 }
 
-/* Owner: from the Protect Queue into the array, the oldest first, all that is not bound but `keep` tasks. False: the
- * array is full. */
+/* Owner: moves all tasks that are not bound, except `keep`, from the Protect Queue into the
+ * array, from the tail on. Returns false if the array is full. */
 static bool expose(struct kbi_sched_vp *s, unsigned keep)
 {
 	struct kbi_task *t = s->pq.tail, *before;
@@ -167,10 +174,12 @@ static bool expose(struct kbi_sched_vp *s, unsigned keep)
 	return true;
 }
 
-static unsigned steal_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+static unsigned steal_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
+	struct kbi_sched_wake *wake)
 {
 	struct steal *p = s->priv;
-	bool idle = kbi_sched_idle_others(s) > 0, hog = why == KBI_POLL_TICK && kbi_sched_hogged(s, p->first);
+	bool idle = kbi_sched_idle_others(s) > 0, hog = why == KBI_POLL_TICK &&
+		kbi_sched_hogged(s, p->first);
 	unsigned in = 0, n;
 
 	wake->n = 0;
@@ -186,13 +195,13 @@ static unsigned steal_poll(struct kbi_sched_vp *s, enum kbi_sched_why why, struc
 	kbi_sched_publish_load(s, &p->load, s->pq.n + n + (why != KBI_POLL_IDLE));
 	if (!idle || !n || (why == KBI_POLL_IDLE && n < 2))
 		return in;
-	/* fence: bottom before `idle` is read (kbi_sched_wake_add) */
+	/* fence: bottom before `idle` is read (kbi_sched_wake_add); pairs with the sleeper's */
 	a_fence_sc();
 	kbi_sched_wake_any(wake, s, why == KBI_POLL_TICK ? n : 1);
 	return in;
 }
 
-/* In parallel with thieves. */
+/* Owner; may run in parallel with thieves. */
 static void steal_gather(struct kbi_sched_vp *s, unsigned most)
 {
 	struct steal *p = s->priv;

@@ -4,13 +4,13 @@
 
 #include "base/atom.h"
 
-/* Internal spin lock for an object's wait queue (a bit or a word of the object): held for a few tens of
- * instructions, never across a switch, always inside np brackets. After some spinning it yields the
- * processor to the kernel (the holder's kernel thread may have been preempted). */
+/* Internal spin lock for an object's wait queue (a bit or a word of the object): held for a few
+ * tens of instructions, never across a switch, always inside np brackets. After some spinning it
+ * yields the processor to the kernel (the holder's kernel thread may have been preempted). */
 void kbi_spin_slow(a32 *word, uint32_t bit);
 static inline void kbi_spin_lock_bit(a32 *word, uint32_t bit)
 {
-	/* acquire: partner is the release in kbi_spin_unlock_bit */
+	/* acquire: pairs with the release in kbi_spin_unlock_bit */
 	uint32_t old = a_load_rlx(word) & ~bit;
 
 	if (kbi_likely(a_cas_acq(word, &old, old | bit)))
@@ -20,7 +20,7 @@ static inline void kbi_spin_lock_bit(a32 *word, uint32_t bit)
 
 static inline void kbi_spin_unlock_bit(a32 *word, uint32_t bit)
 {
-	/* release: partner is the acquire in kbi_spin_lock_bit / kbi_spin_slow */
+	/* release: pairs with the acquire in kbi_spin_lock_bit / kbi_spin_slow */
 	__atomic_fetch_and(&word->v_, ~bit, __ATOMIC_RELEASE);
 }
 

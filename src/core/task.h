@@ -161,8 +161,7 @@ static inline struct kbi_task *kbi_self_raw(void)
 #endif
 }
 
-/* ---- Protect Queue: the VP's private ready queue, first in, first out
- * ---------------------------- */
+/* ---- Protect Queue: the VP's private ready queue, first in, first out ------------------------ */
 struct kbi_pq {
 	struct kbi_task *head, *tail;
 	uint32_t n;

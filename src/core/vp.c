@@ -1,5 +1,6 @@
-/* core/vp.c - the ready queue of a VP and what passes between VPs. Contract in vp.h.
- * Runs on threads' stacks and the agent's, always inside np brackets. */
+/* core/vp.c - the ready queue of a VP and the exchange between VPs. Contract in vp.h. Runs on
+ * threads' stacks and the agent's, inside np brackets unless vp.h says otherwise; no locks;
+ * never switches. */
 #include "core/vp.h"
 
 #include "core/source.h"
@@ -9,20 +10,23 @@ struct kbi_vp **kbi_vps;
 unsigned kbi_vp_n;
 struct kbi_crowd kbi_crowd;
 
-/* Pushes after which a sleeping VP is woken for two tasks or more, when waking it has gained nothing so far. */
+/* Pushes after which a sleeping VP is woken for two tasks or more, if waking it has gained
+ * nothing so far. */
 enum { SHARE_SKIP_MAX = 4096 };
 /* Tasks that are pushed in a row until they are shared again. */
 enum { BURST_LEAST = 8 };
-/* Tasks that idle VPs get from one that has fine ones, whose turns take SHORT ns and less. Such a sample wakes a VP up and
- * ends the other's being alone (core/solo), which costs as much as a thousand of them: so the time between two grows, too.
- * It does so with the square of kbi_crowd.fine, that one wrong verdict may cost nothing: 0.3 us for 64, 5 ms for 8,128. If
- * turns have become longer one is due after SAMPLE_NS. */
+/* SAMPLE: tasks that idle VPs get from a VP with fine tasks, whose turns take SHORT ns or less.
+ * Such a sample wakes a VP and ends the time that this VP is alone (core/solo), which costs as
+ * much as a thousand fine tasks. So the time between two samples grows, too: with the square of
+ * kbi_crowd.fine, so that a single misjudgement is cheap: 0.3 us for 64, 5 ms for 8,128. If
+ * turns have become longer, a sample is due after SAMPLE_NS. */
 enum { SAMPLE = 16, SHORT = 400, FINE_PART = 13, SAMPLE_NS = 400 * 1000 };
 
-/* In the place of idle_count where a ready task is always to be told of. */
+/* Takes the place of idle_count if idle VPs must be told of each ready task. */
 static const a32 always = { 1 };
 
-void kbi_vp_init(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct kbi_sched *sched)
+void kbi_vp_init(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s,
+	const struct kbi_sched *sched)
 {
 	vp->id = id;
 	vp->waiting_here = KBI_STATE(KBI_TASK_WAITING, id);
@@ -38,10 +42,11 @@ void kbi_vp_init(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const s
 	vp->told = vp->plain ? vp->idle_count : &always;
 	a_store_rlx(&vp->in_burst, 1);
 	a_store_rlx(&vp->next_deadline, UINT64_MAX);
-	a_store_rlx(&vp->turn.number, UINT64_MAX); /* none is noted: the first is nobody's that was switched away */
+	/* no turn is noted: the first turn is not of a thread that was switched away */
+	a_store_rlx(&vp->turn.number, UINT64_MAX);
 }
 
-/* ---- ready queue ---------------------------------------------------------------------------- */
+/* ---- ready queue ----------------------------------------------------------------------------- */
 
 void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front)
 {
@@ -54,8 +59,9 @@ struct kbi_task *kbi_vp_pop_elsewhere(struct kbi_vp *vp)
 	return vp->sched->pop(vp->s);
 }
 
-/* Some of n have just been given to a VP that was idle. It is busy now, perhaps with one, while this VP may be about to
- * push many more: their number is looked at, at each push of such a burst. */
+/* Begins a burst. Some of n tasks have just been given to a VP that was idle. That VP is busy
+ * now, perhaps with one task, while this VP may be about to push many more: each push of the
+ * burst looks at their number. */
 static void burst_begins(struct kbi_vp *vp, unsigned n)
 {
 	vp->burst_last = n;
@@ -63,7 +69,8 @@ static void burst_begins(struct kbi_vp *vp, unsigned n)
 	vp->told = vp->idle_count = &vp->in_burst;
 }
 
-/* At a push while nobody is idle. It ends where no more are ready than at the last push, or tasks are fine. */
+/* Goes on with a burst, at a push while no VP is idle. The burst ends if no more tasks are ready
+ * than at the last push, or if tasks are fine. */
 static void burst_goes_on(struct kbi_vp *vp, unsigned n)
 {
 	if (n <= vp->burst_last || a_load_rlx(&kbi_crowd.fine)) {
@@ -86,7 +93,7 @@ static void share_now(struct kbi_vp *vp)
 		burst_begins(vp, vp->s->pq.n);
 }
 
-/* A sleeping VP to be woken, the nearest first; NULL: none. */
+/* Returns a sleeping VP to wake, the nearest first; NULL: none. */
 static struct kbi_vp *sleeper(struct kbi_vp *vp)
 {
 	for (unsigned i = 1; i < kbi_vp_n; i++) {
@@ -98,13 +105,15 @@ static struct kbi_vp *sleeper(struct kbi_vp *vp)
 	return NULL;
 }
 
-/* A task was pushed and some VP is idle. One that polls takes surplus without a system call. One that sleeps
- * costs a kernel wake-up, so it is woken only now and then while that has gained nothing; but if nobody is
- * awake enough to watch for stuck queues (no monitor), it is woken at once.
- * Tasks that cost less than their move stay here, but for a few now and then that are a sample: fine_skip. */
+/* Called after the push of a task while some VP is idle. A polling VP takes surplus without a
+ * system call. A sleeping VP costs a wake-up by the kernel, so it is woken only now and then
+ * while this has gained nothing; but if no VP is awake enough to watch for stuck queues (no
+ * monitor), it is woken at once. Tasks that cost less than their move stay here, except a sample
+ * now and then: fine_skip. */
 void kbi_vp_share(struct kbi_vp *vp)
 {
-	unsigned n = vp->s->pq.n - vp->s->pq.bound + (vp->first && !kbi_task_is(vp->first, KBI_TASK_BOUND));
+	unsigned n = vp->s->pq.n - vp->s->pq.bound +
+		     (vp->first && !kbi_task_is(vp->first, KBI_TASK_BOUND));
 	struct kbi_vp *w;
 
 	if (!vp->sched->private_ready)
@@ -131,16 +140,19 @@ void kbi_vp_share(struct kbi_vp *vp)
 		share_now(vp);
 		return;
 	}
-	/* fence: partner is the sleeper's in agent.c; it re-checks nothing of ours, it only starts to watch */
+	/* fence: pairs with the sleeper's in agent.c; the sleeper re-checks none of our data, it
+	 * only starts to watch */
 	w = sleeper(vp);
 	if (w)
 		kbi_vp_rouse(w);
 }
 
-/* The owner writes it with plain stores; a stale value costs a look too many or too few. */
+/* The owner writes the count with plain stores; a stale value costs one needless or missing
+ * look. */
 __attribute__((no_sanitize("thread"))) unsigned kbi_vp_backlog(const struct kbi_vp *vp)
 {
-	unsigned n = *(const volatile uint32_t *)&vp->s->pq.n + (*(struct kbi_task *const volatile *)&vp->first != NULL);
+	unsigned n = *(const volatile uint32_t *)&vp->s->pq.n +
+		     (*(struct kbi_task *const volatile *)&vp->first != NULL);
 
 	return vp->sched->outside ? n + vp->sched->outside(vp->s) : n;
 }
@@ -152,7 +164,8 @@ bool kbi_vp_arrived(const struct kbi_vp *vp)
 
 uint64_t kbi_vp_progress(const struct kbi_vp *vp)
 {
-	return a_load_rlx(&vp->services) * vp->poll_every + (vp->poll_every - a_load_rlx(&vp->countdown));
+	return a_load_rlx(&vp->services) * vp->poll_every +
+	       (vp->poll_every - a_load_rlx(&vp->countdown));
 }
 
 __attribute__((no_sanitize("thread"))) uint64_t kbi_vp_turns(const struct kbi_vp *vp)
@@ -165,7 +178,7 @@ bool kbi_vp_take_elsewhere(struct kbi_vp *vp, struct kbi_task *t)
 	return vp->sched->take && vp->sched->take(vp->s, t);
 }
 
-/* At a look between two turns: have those since the last one been long? */
+/* At a look between two turns: returns true if the turns since the last look have been long. */
 static bool turns_are_long(struct kbi_vp *vp, enum kbi_sched_why why, uint64_t now)
 {
 	uint64_t since = now - vp->looked_at;
@@ -176,10 +189,12 @@ static bool turns_are_long(struct kbi_vp *vp, enum kbi_sched_why why, uint64_t n
 	return since > (uint64_t)vp->poll_every * SHORT;
 }
 
-/* ns between two samples: the more are idle the less, for who has got threads that yield for ever gets its share. */
+/* Returns the ns between two samples. The more VPs are idle the shorter the time, so that a VP
+ * that has got threads that yield for ever gets its share. */
 static uint64_t sample_period(uint64_t fine, bool long_turns)
 {
-	uint64_t whole = fine * fine / FINE_PART, idle = a_load_rlx(&kbi_vps[0]->s->idle_count), least = SAMPLE_NS;
+	uint64_t whole = fine * fine / FINE_PART, idle = a_load_rlx(&kbi_vps[0]->s->idle_count),
+		least = SAMPLE_NS;
 
 	if (whole <= least || long_turns)
 		return whole < least ? whole : least;
@@ -188,18 +203,18 @@ static uint64_t sample_period(uint64_t fine, bool long_turns)
 	return whole < least ? least : whole;
 }
 
-/* Tasks here are fine: how many go to the idle now? */
+/* Tasks here are fine: returns how many go to idle VPs now. */
 static uint32_t sample(struct kbi_vp *vp, enum kbi_sched_why why)
 {
 	uint32_t fine = a_load_rlx(&kbi_crowd.fine);
 	uint64_t now;
 	bool long_turns;
 
-	if (why == KBI_POLL_IDLE) /* it passes on what others have given */
+	if (why == KBI_POLL_IDLE) /* an idle VP passes on the tasks that busy VPs have given */
 		return SAMPLE;
 	now = kbi_sys_now();
 	long_turns = turns_are_long(vp, why, now);
-	vp->fine_skip = fine; /* so many pushes until the next look at the clock */
+	vp->fine_skip = fine; /* pushes until the next look at the clock */
 	if (now - vp->sampled_at < sample_period(fine, long_turns))
 		return 0;
 	vp->sampled_at = now;
@@ -216,7 +231,7 @@ unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 		vp->first = NULL;
 	}
 	if (why == KBI_POLL_TICK)
-		vp->fine_skip = 0; /* what is pushed next may go, too */
+		vp->fine_skip = 0; /* the tasks pushed next may go, too */
 	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine);
 	if (vp->s->limited)
 		vp->s->most = sample(vp, why);
@@ -235,13 +250,14 @@ void kbi_vp_send(struct kbi_vp *to, struct kbi_task *t)
 {
 	void *old = a_load_rlx(&to->inbox);
 
-	/* release: partner is the acquire in kbi_vp_receive */
+	/* release: pairs with the acquire of any reader of the state; a_cas_rel pairs with the
+	 * acquire in kbi_vp_receive */
 	a_store_rel(&t->state, KBI_STATE(KBI_TASK_WAIVED, to->id));
 	do
 		t->next = old;
 	while (!a_cas_rel(&to->inbox, &old, t));
 	a_store_rel(&to->board.marked, 1);
-	/* fence: partner is the sleeper's between doze and its last look */
+	/* fence: pairs with the sleeper's between doze and its last look */
 	a_fence_sc();
 	kbi_vp_rouse(to);
 }
@@ -253,7 +269,7 @@ unsigned kbi_vp_receive(struct kbi_vp *vp)
 
 	if (!a_load_rlx(&vp->inbox))
 		return 0;
-	/* acquire: partner is the release in kbi_vp_send */
+	/* acquire: pairs with the release in kbi_vp_send */
 	t = a_xchg_acq(&vp->inbox, NULL);
 	while (t) {
 		struct kbi_task *next = t->next;
@@ -267,7 +283,8 @@ unsigned kbi_vp_receive(struct kbi_vp *vp)
 		fifo = t->next;
 		kbi_vp_push(vp, t, false);
 	}
-	a_fence_sc(); /* law 3 */
+	/* law 3; pairs with the fence in kbi_domain_wake_from_outside and in leave_permit */
+	a_fence_sc();
 	return n;
 }
 
@@ -285,14 +302,16 @@ void kbi_vp_wake_body(struct kbi_vp *w, uint32_t doze)
 		kbi_sys_futex_wake(&w->doze, 1);
 }
 
-/* ---- hold of a sleeper's domain ------------------------------------------------------------------ */
+/* ---- hold of a sleeper's domain -------------------------------------------------------------- */
 
 bool kbi_vp_hold(struct kbi_vp *dom)
 {
 	uint32_t offered = KBI_KEEPER_OFFERED;
 
-	/* acquire: partner is the release by its sleeper or by the last holder */
-	return a_load_rlx(&dom->keeper) == offered && a_cas_acq(&dom->keeper, &offered, KBI_KEEPER_TAKEN);
+	/* acquire: pairs with the release of its sleeper, which offered it, or of the last holder
+	 * (kbi_vp_unhold) */
+	return a_load_rlx(&dom->keeper) == offered &&
+		a_cas_acq(&dom->keeper, &offered, KBI_KEEPER_TAKEN);
 }
 
 void kbi_vp_unhold(struct kbi_vp *dom)
@@ -308,7 +327,7 @@ uint32_t kbi_vp_ask_for_stacks(void)
 	return hunger;
 }
 
-/* Has w surrendered, or can that be done for it? */
+/* Returns true if w has surrendered its stacks, or if this could be done for it. */
 static bool gather_from(struct kbi_vp *w, const struct kbi_vp *me, uint32_t hunger)
 {
 	if (kbi_stack_has_surrendered(w->id + 1, hunger))

@@ -250,8 +250,7 @@ static inline uint64_t kbi_vp_first_deadline(const struct kbi_vp *dom)
 bool kbi_vp_hold(struct kbi_vp *dom);
 void kbi_vp_unhold(struct kbi_vp *dom);
 
-/* ---- the ready queue; the rest of this header is the fast path
- * ------------------------------------ */
+/* ---- the ready queue; the rest of this header is the fast path ------------------------------- */
 
 /* Enqueue and pop for a scheduler that keeps ready tasks outside s->pq. */
 void kbi_vp_enqueue_elsewhere(struct kbi_vp *vp, struct kbi_task *t, bool front);
