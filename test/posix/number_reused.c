@@ -1,6 +1,8 @@
-/* A call that has begun is about the file that its number meant then, until it returns, whoever closes the number and by
- * whatever call, and whatever it means next: it ends as that file ends, or gets what comes to that file, and takes nothing
- * of another's. Each way to wait, with each way to close.
+/* A call that has begun concerns the file that its number meant at that time, until the call
+ * returns. This holds whichever thread closes the number, by whichever call, and whatever file the
+ * number means next. The call ends as on its first file, or gets the data that come to that file;
+ * it takes no data of a different file. The test closes numbers in each way during each kind of
+ * wait.
  * timeout: 120
  * sleeps: yes */
 #include "test.h"

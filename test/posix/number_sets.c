@@ -1,5 +1,6 @@
-/* What another thread sets for a thread by its number: it is told at once, by that number, and the thread has it when it
- * goes on, whether it waits, computes or is in a blocking call; nobody else has it, nor a thread that comes afterwards. */
+/* A thread sets something for a second thread by its number. The caller has the result at once, and
+ * the second thread has the setting when it goes on, whether it waits, computes or is in a blocking
+ * call. No other thread has the setting, nor does a thread that is created afterwards. */
 #define _GNU_SOURCE
 #include "test.h"
 

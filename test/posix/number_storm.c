@@ -1,6 +1,7 @@
-/* 64 threads wait in calls of all kinds, each for a file of its own; then their numbers are closed in each way, and mean
- * other files, with data in them, again and again, while other threads open and close what they can. No call takes anything
- * of another's file, none misses what comes to its own, and none is left over. */
+/* 64 threads wait in calls of all kinds, each for its own file. Then their numbers are closed in
+ * each way and mean different files, which have data, again and again, while more threads open and
+ * close files. No call takes data of a different file, no call misses the data of its own file, and
+ * no call is left waiting. */
 #include "test.h"
 
 #include <errno.h>

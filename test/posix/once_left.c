@@ -1,6 +1,7 @@
-/* posix/once: an initialiser in code without tables for an unwinder (the Makefile has it compiled so) that is cancelled, or
- * left by pthread_exit: it counts as never begun, also when it is inside another one, and all that wait for it go on, for
- * one of them runs it. In the child of fork what another thread was at begins anew. */
+/* posix/once: an initialiser in code without unwind tables (the Makefile compiles it so) is
+ * cancelled or left by pthread_exit. The initialiser then counts as never begun, also when it runs
+ * inside a second initialiser. All waiting threads go on, and one of them runs it. In the child of
+ * fork an initialiser that another thread was running begins anew. */
 #include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
-/* core/quantum, os/plant: threads that are hardly anywhere but in libc are switched away each 100 us when that returns, and
- * leave it in other ways, too: a handler jumps out of it, a cancellation unwinds it, the process forks meanwhile. What they
- * read and print is right all the time. */
+/* core/quantum, os/plant: threads that spend nearly all time in libc are switched away each 100 us
+ * when a libc function returns. They also leave libc in different ways meanwhile: a handler jumps
+ * out, a cancellation unwinds, the process forks. The results that they read and print stay right. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,6 +1,7 @@
-/* core/quantum: the very first turn of a virtual processor ends like any other. A main thread that makes a thread and
- * then spins for it, and has never waited before, is switched away at the quantum's end and not by luck. Each program has
- * one such turn only, so several run.
+/* core/quantum: the very first turn of a virtual processor ends like every later turn. A main
+ * thread that has never waited creates a thread and spins for it; it is switched away at the
+ * quantum's end and not by luck. Each program has only one first turn, so the test runs several
+ * programs.
  * matrix: vps=1,2 sched=rotator */
 #include <pthread.h>
 #include <stdlib.h>

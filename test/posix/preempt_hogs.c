@@ -1,5 +1,6 @@
-/* core/quantum: threads that compute without a call share the processors: none starves, a thread that naps comes back
- * soon, who spins for what another one is to do gets it. With more threads than virtual processors. */
+/* core/quantum: threads that compute without a call share the virtual processors. No thread
+ * starves, a thread that naps comes back soon, and a thread that spins for the work of a second
+ * thread sees it done. There are more threads than virtual processors. */
 #include <pthread.h>
 #include <stdint.h>
 #include <unistd.h>

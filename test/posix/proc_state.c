@@ -1,6 +1,7 @@
-/* A thread's files in /proc by the number that gettid gives it: they are there, of a thread that waits as of one that
- * sleeps, of one that computes as of one that runs. libdispatch looks so at its workers, and ends the program if one is not
- * there. Who has ended is not there any more. A pointer that is none is the kernel's to find. */
+/* A thread's files in /proc exist under the number that gettid returns, for a thread that waits,
+ * sleeps, computes or runs. libdispatch reads its workers' files and ends the program if a file is
+ * missing. The files of an ended thread are gone. An invalid pointer is passed on for the kernel to
+ * find. */
 #define _GNU_SOURCE
 #include "test.h"
 

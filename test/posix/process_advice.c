@@ -1,6 +1,7 @@
-/* os/libcall_map: advice that changes what memory holds does so where virtual processors are processes, too: under another
- * protection, and in memory from before the first thread. What children are not to have, or are to have zeroed, is so;
- * threads, whichever process runs them, have it. */
+/* os/libcall_map: advice that changes the contents of memory works where virtual processors are
+ * processes, too: also under a changed protection, and in memory mapped before the first thread.
+ * Memory that children must not have, or must have zeroed, is handled so. The advice holds for
+ * threads, whichever process runs them. */
 #define _GNU_SOURCE
 #include "crowd.h"
 

@@ -1,6 +1,7 @@
-/* os/libcall_owned: what the kernel keeps with one address space or process. Where virtual processors are processes it
- * is the program's, or refused: rings of io_uring, barriers, remapped pages, locked memory and its limit, the signal at a
- * parent's end. */
+/* os/libcall_owned: state that the kernel keeps per address space or per process. Where virtual
+ * processors are processes this state belongs to the whole program, or the call is refused:
+ * io_uring rings, membarrier, remapped pages, locked memory and its limit, the signal at a parent's
+ * end. */
 #define _GNU_SOURCE
 #include "crowd.h"
 

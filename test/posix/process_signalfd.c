@@ -1,5 +1,6 @@
-/* core/body_process under the drop-in: a program that has a signalfd when its first thread is created keeps kernel
- * threads, a line says why, and it reads its signals; one that asks for a signalfd later is told that there is none.
+/* core/body_process under the drop-in: a program that has a signalfd when its first thread is
+ * created keeps kernel threads, prints a line with the reason, and reads its signals. A program
+ * that asks for a signalfd later gets an error.
  * matrix: run-only
  * body: thread (it chooses by itself) */
 #include <errno.h>

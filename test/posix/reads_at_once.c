@@ -1,6 +1,6 @@
-/* posix/reads_at_once: what is there already is read without giving the processor away, also by a thread that has had a
- * conversation before, where others computed meanwhile. Counted are reads between which another thread has run: all are on
- * one processor.
+/* posix/reads_at_once: a read of data that are there already does not give the processor away, even
+ * by a thread that had a conversation before while different threads computed. The test counts the
+ * reads between which a second thread has run; all threads are on one processor.
  * matrix: run-only vps=1,2 sched=rotator,steal */
 #define _GNU_SOURCE
 #include <fcntl.h>

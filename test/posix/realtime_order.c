@@ -1,5 +1,6 @@
-/* Of kernel threads with real-time priorities that wait for the same thing the highest one is next, whoever came first:
- * mutexes, condition variables, semaphores, readers-writer locks. One whose priority changes waits by the new one. */
+/* Kernel threads with real-time priorities wait for one object: the thread with the highest
+ * priority is next, in whatever order they came. Tested are mutexes, condition variables,
+ * semaphores and readers-writer locks. A thread whose priority changes waits with its new priority. */
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>

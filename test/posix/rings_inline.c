@@ -1,5 +1,6 @@
-/* A program that makes rings of io_uring by its own instructions, as one with a liburing of its own inside does: nobody can
- * tell that a ring is for one kernel thread only, so its threads are kernel threads.
+/* A program makes io_uring rings by its own instructions, as a program with a built-in liburing
+ * does. The library cannot know that a ring is used by only one kernel thread, so all threads of
+ * the program are kernel threads.
  * body: thread (a ring's memory, which the kernel maps, would be in one process) */
 #define _GNU_SOURCE
 #include "crowd.h"

@@ -1,5 +1,6 @@
-/* posix/delegate: the kernel's list of robust mutexes, by number: each thread has one of its own, and what is on the one it
- * has set is marked when it ends, and who waits for it wakes. */
+/* posix/delegate: the kernel's list of robust mutexes, by system call number. Each thread has its
+ * own list. When a thread ends, the mutexes on the list that it has set are marked, and their
+ * waiting threads wake. */
 #define _GNU_SOURCE
 #include "test.h"
 

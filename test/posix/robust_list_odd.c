@@ -1,6 +1,7 @@
-/* A thread's list of robust mutexes that does not come back to its head (a copy of the head was registered, as stress-ng's
- * threads do), comes back to a node, has thousands of entries, has a pending one, or leads to where nothing is: the thread
- * ends soon, and what it held is marked as far as the kernel marks it: 2,048 entries, the pending one besides. */
+/* A thread's list of robust mutexes is damaged or unusual: it does not come back to its head
+ * (stress-ng's threads register a copy of the head), comes back to a node, has thousands of
+ * entries, has a pending entry, or leads to unmapped memory. The thread ends soon, and its mutexes
+ * are marked as far as the kernel marks them: 2,048 entries and the pending entry. */
 /* timeout: 60 */
 #include <linux/futex.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* PTHREAD_SCOPE_SYSTEM under each value of option scope: a program that this library was only preloaded into gets
- * lightweight threads by default and with `process`, kernel threads with `asked`; attributes say what was set. A
- * lightweight one that then wants a real-time policy gets that; with `process` it is remembered. An affinity is obeyed in
- * any case.
+/* PTHREAD_SCOPE_SYSTEM under each value of option scope. A program into which this library was only
+ * preloaded gets lightweight threads by default and with `process`, kernel threads with `asked`;
+ * attributes return the value that was set. A lightweight thread that then asks for a real-time
+ * policy gets it; with `process` the policy is only remembered. An affinity is obeyed in any case.
  * matrix: run-only */
 #include "test.h"
 

@@ -1,6 +1,7 @@
-/* os/segment, posix/identity: a program whose threads have been switched to often filters its system calls, all threads' at
- * once, and is killed for one that it does not make itself: nobody makes it, and its old and new threads keep their TLS.
- * So does a program that begins with such a filter; and each child of fork. */
+/* os/segment, posix/identity: a program whose threads have been switched often installs a system
+ * call filter for all threads at once, which kills the program at a call that the program does not
+ * make itself. The library makes no such call, and old and new threads keep their TLS. The test
+ * also covers a program that begins with the filter, and each child of fork. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -1,6 +1,7 @@
-/* posix/sentry, posix/proxy: threads that wait long for a process-shared mutex, robust or not, or a readers-writer lock
- * that another process holds. They do not look again and again meanwhile; who runs out of time takes no wake-up along that
- * another one needs; and the other process's death is noticed.
+/* posix/sentry, posix/proxy: threads wait long for a process-shared mutex, robust or not, or a
+ * readers-writer lock that a second process holds. They do not poll meanwhile. A thread whose time
+ * runs out takes no wake-up that a different thread needs. The death of the second process is
+ * noticed.
  * matrix: run-only
  * sleeps: yes */
 #include "looks.h"

@@ -1,5 +1,6 @@
-/* Two programs under `kochab run` share objects that note their owner. The same thread of each, of those that were made,
- * has not the same number: who does not hold it is not taken for the owner.
+/* Two programs under `kochab run` share objects that record their owner. Corresponding created
+ * threads of the two programs have different numbers, so a thread that does not hold the object is
+ * not taken for its owner.
  * matrix: run-only */
 #include "test.h"
 

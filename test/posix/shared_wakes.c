@@ -1,6 +1,7 @@
-/* posix/delegate: who waits for a process-shared semaphore or readers-writer lock goes on when a thread of this process
- * gives it back, and not only when it looks the next time: it takes about as long as with private ones, in the middle
- * of many. On a machine that others use the kernel's turns are as long: so once in several goes. */
+/* posix/delegate: a thread that waits for a process-shared semaphore or readers-writer lock goes on
+ * when a thread of this process releases it, and not only at its next look. The wait takes about as
+ * long as with private objects, in the median. On a busy machine the kernel's turns last as long,
+ * so one good run among several is enough. */
 #include "test.h"
 
 #include <pthread.h>

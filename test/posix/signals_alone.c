@@ -1,8 +1,9 @@
-/* matrix: run-only
- * body: thread
- * A program with a handler and a blocked signal, on one virtual processor: its threads run alone all the same, although a
- * kernel thread waits for signals beside them. Who ends that calls membarrier, and that ends the program here. Counts are
- * whole, while signals come at any moment: to threads that run, to one that is suspended, to one in sigwait. */
+/* A program with a handler and a blocked signal on one virtual processor: its threads run in
+ * single-threaded mode although a kernel thread waits for signals beside them. Code that ends that
+ * mode calls membarrier, and membarrier ends the program here. The counts stay whole while signals
+ * come at any moment: to running threads, to a suspended thread, to a thread in sigwait.
+ * matrix: run-only
+ * body: thread */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
-/* posix/signal_stack: handlers with SA_ONSTACK that sleep, in threads with an alternate stack and without one: each goes on
- * on a stack of its own, whatever ran meanwhile on the same processor. One that is left by siglongjmp, or unwound, has the
- * stack back for the next signal. A stack as small as the kernel takes is taken; who is on it cannot change it. */
+/* posix/signal_stack: handlers with SA_ONSTACK sleep, in threads with and without an alternate
+ * stack. Each goes on with its own stack, whatever ran meanwhile on its processor. After a handler
+ * is left by siglongjmp or unwound, its stack is free for the next signal. The smallest stack that
+ * the kernel takes is accepted; a thread cannot change the stack that it runs on. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,8 +1,9 @@
-/* posix/signal_stack: handlers of faults on alternate stacks, in several threads at once, that wait: for a mutex, a
- * condition, a semaphore, a pipe. Each comes back to the instruction that faulted, with its own stack whatever ran
- * there meanwhile. A handler that computes lets others run. In a handler a second signal stays on the stack, another
- * handler's sigaltstack counts until it returns, SS_AUTODISARM frees the stack for the time, a jump leaves it, and
- * the context says what the thread has. A child of fork has its maker's. */
+/* posix/signal_stack: handlers of faults on alternate stacks wait, in several threads at once: for
+ * a mutex, a condition, a semaphore, a pipe. Each returns to the instruction that faulted, with its
+ * own stack, whatever ran meanwhile. A handler that computes lets other threads run. In a handler a
+ * second signal stays on the stack, a handler's sigaltstack counts until that handler returns,
+ * SS_AUTODISARM frees the stack for the time, a jump leaves the stack, and the context tells the
+ * thread's stack. A child of fork has its creator's. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-/* posix/signal_sent: threads that run for moments are sent a signal while others send themselves the same signal all the
- * time, on the same kernel threads: each gets its own. */
+/* posix/signal_sent: threads that run for moments are sent a signal, while different threads on the
+ * same kernel threads send themselves this signal all the time. Each thread gets its own signals. */
 enum { LIVING = 2, RAISERS = 2, EACH = LIVING + RAISERS, ROUNDS = 20000, SECONDS = 20, ENOUGH = 10 /* seconds */ };
 #include "each.h"
 

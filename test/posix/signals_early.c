@@ -1,6 +1,6 @@
-/* Signals that main has been sent and blocks before the first thread: they wait on, main's for main and the process's for
- * the process; what main is sent is not pending for a new thread, and each comes when it is let through, with what it
- * says. */
+/* Signals that main blocks and is sent before the first thread is created stay pending: main's for
+ * main, the process's for the process. A signal sent to main is not pending for a new thread. Each
+ * signal comes when it is unblocked, with its siginfo. */
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-/* kill() of the own process, with a handler, by a thread that blocks the signal: the one thread that lets it through has it
- * when kill returns, as in the kernel. It may wait or be about to, and ends as soon as it goes on: the handler has run
- * by then. Others of the program come and go meanwhile. */
+/* kill() of the own process, with a handler, by a thread that blocks the signal: the only thread
+ * that has it unblocked has received it when kill returns, as in the kernel. That thread may wait
+ * or be about to wait, and ends as soon as it goes on: the handler has run by then. More threads
+ * start and end meanwhile. */
 #include "crowd.h"
 
 #include <errno.h>

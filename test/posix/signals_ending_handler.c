@@ -1,6 +1,6 @@
-/* posix/signal_settle: kill() of the own process while the only thread that lets the signal through runs its handler. As
- * in the kernel the signal comes when that handler returns, before the thread does anything else: before it ends, before it
- * blocks the signal, before it looks for what waits. */
+/* posix/signal_settle: kill() of the own process while the only thread that has the signal
+ * unblocked runs its handler. As in the kernel the signal comes when that handler returns, before
+ * the thread does anything else: before it ends, blocks the signal or looks for pending signals. */
 #include "crowd.h"
 
 #include <sched.h>

@@ -1,6 +1,7 @@
-/* posix/signals_fault: a handler of SIGSEGV that sleeps, set before the first thread, as collectors have it that protect
- * pages to see who writes them; and set again later. It runs on its thread, with its mask and on its stack, whatever else
- * faults meanwhile on the same processor; sigaction shows it, and the default where there is none.
+/* posix/signals_fault: a handler of SIGSEGV that sleeps, set before the first thread and set again
+ * later. Garbage collectors that protect pages to notice writes have such handlers. The handler
+ * runs on its thread, with its mask and on its stack, whatever else faults meanwhile on that
+ * processor. sigaction returns the handler, and the default where there is none.
  * matrix: vps=1,2 sched=rotator,steal */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,8 @@
-/* posix/signal_post: real-time signals that thread after thread sends to a thread, or to the process where it alone lets
- * them through, come in the order in which they were sent, whatever it does meanwhile: it computes, waits, yields, is in
- * a call that blocks in the kernel, has threads switched in beside it. The next of them may be sent in the moment in which
- * the kernel brings the one before to a kernel thread that the thread has just left. */
+/* posix/signal_post: thread after thread sends real-time signals to one thread, or to the process
+ * where only this thread has them unblocked. They come in the order in which they were sent,
+ * whatever the thread does: it computes, waits, yields, is in a call that blocks in the kernel, or
+ * has threads switched in beside it. The next signal may be sent at the moment when the kernel
+ * brings the previous signal to a kernel thread that the thread has just left. */
 #include "test.h"
 
 #include <errno.h>

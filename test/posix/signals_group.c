@@ -1,5 +1,6 @@
-/* posix/signal_send: a signal to the group of processes that the caller is in, which it alone lets through: as POSIX wants,
- * its handler has run when kill or killpg returns. And what nobody lets through is seen at once by who asks for it.
+/* posix/signal_send: a signal to the caller's process group, which only the caller has unblocked:
+ * its handler has run when kill or killpg returns, as POSIX requires. A signal that all threads
+ * block is seen at once by a thread that asks for pending signals.
  * body: thread (where virtual processors are processes, each of them is in the group) */
 #include "crowd.h"
 

@@ -1,5 +1,6 @@
-/* posix/signal_action: a handler that blocks all signals for itself and computes for long is switched away like any other
- * code: the tick is not among what the kernel blocks for it. The mask that the program has set is what it is shown. */
+/* posix/signal_action: a handler that blocks all signals for itself and computes for long is
+ * switched away like any code: the kernel does not block the tick for it. The program is shown the
+ * mask that it has set. */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Real-time signals that are queued for the program while every thread blocks them come in the order in which they were
- * sent, those of the lowest number first, to who waits for them; nobody has taken one out of the row meanwhile.
+/* Real-time signals that are queued for the process while every thread blocks them come to waiting
+ * threads in the order in which they were sent, the lowest signal number first. No part of the
+ * library has taken a signal out of the queue meanwhile.
  * body: thread (there they wait at another process, and may be handed over one by one) */
 #define _GNU_SOURCE
 #include "crowd.h"

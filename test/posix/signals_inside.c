@@ -1,5 +1,5 @@
-/* A handler that waits, where it has interrupted the library's own work: the thread that it waits for runs all the same,
- * also on one virtual processor.
+/* A handler that interrupted the library's own work waits for a thread. That thread runs all the
+ * same, also on one virtual processor.
  * matrix: vps=1,2 sched=rotator,lb2,steal */
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* posix/signals_own_call: a signal that the kernel sends a thread for what it writes, and that it blocks, waits for this
- * thread: others that let it through do not get it, nor does it end the program. */
+/* posix/signals_own_call: a signal that the kernel sends a thread for its own write stays pending
+ * for this thread while it blocks the signal. Threads that have the signal unblocked do not get it,
+ * and it does not end the program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

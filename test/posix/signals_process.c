@@ -1,7 +1,8 @@
-/* Signals to the process reach a thread that lets them through: parked in sem_wait, sleeping, in sigsuspend, pause,
- * sigwait, or running, while others block them; the handler runs there, sees that thread's pthread_self and errno, and
- * ends its wait with EINTR. What all block stays pending until one opens. kill to oneself has delivered when it
- * returns. */
+/* Signals to the process reach a thread that has them unblocked: parked in sem_wait, sleeping, in
+ * sigsuspend, pause or sigwait, or running, while further threads block them. The handler runs in
+ * that thread, sees its pthread_self and errno, and ends its wait with EINTR. A signal that all
+ * threads block stays pending until a thread unblocks it. kill of the own process has delivered
+ * when it returns. */
 #include "test.h"
 
 #include <errno.h>

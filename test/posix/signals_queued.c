@@ -1,5 +1,6 @@
-/* Signals with what they say, sent by the kernel's own numbers to threads known by theirs; and the limit of those that
- * wait: rt_sigqueueinfo is for the process, rt_tgsigqueueinfo for the thread, tgkill of a real-time one may be EAGAIN. */
+/* Signals with siginfo, sent by system call numbers to threads known by their thread numbers, and
+ * the limit of pending signals: rt_sigqueueinfo is for the process, rt_tgsigqueueinfo for the
+ * thread, and tgkill of a real-time signal may return EAGAIN. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

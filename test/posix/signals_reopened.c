@@ -1,5 +1,6 @@
-/* posix/signal_action: a signal that comes while the handler of the same one runs, and nobody else lets it through, waits
- * for its end; and those that come later, when all sleep, find somebody, too. */
+/* posix/signal_action: a signal comes while its handler runs and no other thread has it unblocked:
+ * it waits for the handler's end. Signals that come later, when all threads sleep, find a thread,
+ * too. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,6 +1,7 @@
-/* pthread_kill reaches the thread it names, waiting or running; sem_wait and sleep are interrupted,
- * condition waits go on; a blocked signal waits until the thread lets it through; pthread_sigqueue brings
- * its value; sigwait. Every signal that can be handled, to others, to oneself and in the child of fork. */
+/* pthread_kill reaches the named thread, waiting or running. sem_wait and sleep are interrupted;
+ * condition waits go on. A blocked signal waits until the thread unblocks it. pthread_sigqueue
+ * brings its value; sigwait is tested. Every signal that can be handled is sent to further threads,
+ * to the caller and in the child of fork. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* posix/signal_sent: many threads, which run for moments and sleep, are sent the same signal one after the other, as by a
- * collector that stops the world: each gets its own, also where several come to one virtual processor at once. */
+/* posix/signal_sent: many threads, which run for moments and sleep, are sent one signal in turn, as
+ * by a garbage collector that stops the world. Each thread gets its own signal, also where several
+ * signals come to one virtual processor at once. */
 enum { EACH = 24, ROUNDS = 300, SECONDS = 20 };
 #include "each.h"
 

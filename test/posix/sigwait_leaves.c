@@ -1,6 +1,7 @@
-/* posix/signal_post: a signal to the process that all threads block; the one that waits for it is chosen and gives up
- * waiting at that moment. The signal is not lost, and does not end the program: who waits next gets it. A debugger holds
- * the kernel thread that gives out signals until that thread has left, each time some instructions later.
+/* posix/signal_post: a signal to the process that all threads block. The only thread that waits for
+ * it is chosen and gives up waiting at that moment. The signal is not lost and does not end the
+ * program: the next waiting thread gets it. A debugger holds the signal dispatcher's kernel thread
+ * until the waiting thread has left, each time some instructions later.
  * matrix: run-only vps=1,2 sched=rotator
  * body: thread */
 #define _GNU_SOURCE

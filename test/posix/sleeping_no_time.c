@@ -1,5 +1,5 @@
-/* posix/sleeping_no_time: who sleeps for no time lets the others of its processor run, by every function there is.
- * Programs wait so for what another thread is about to do.
+/* posix/sleeping_no_time: a thread that sleeps for no time lets the ready threads of its processor
+ * run, with every function that sleeps. Programs wait in this way for the work of a second thread.
  * matrix: run-only vps=1 sched=rotator,lb2,steal
  * body: thread */
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* posix/symbol: whoever looks a thread function up - by dlsym, by dlvsym with the version that libc gives it,
- * from the program's own handle, as the next one behind a wrapper - gets the one that the linker has bound,
- * and works with it: condition variables of two implementations on one mutex would not. What is not a thread
- * function is libc's. */
+/* posix/symbol: code that looks a thread function up (by dlsym, by dlvsym with libc's version, from
+ * the program's own handle, as the next function behind a wrapper) gets the function that the
+ * linker has bound, and it works. Condition variables of two implementations on one mutex would not
+ * work. A function that is no thread function is libc's. */
 #define _GNU_SOURCE
 #include "libc_age.h"
 #include "crowd.h"

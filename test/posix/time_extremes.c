@@ -1,6 +1,7 @@
-/* Times at the ends of what a struct timespec can say, for every function that takes one: what is before 1970 is over at
- * once, what is later than any clock gets is waited for until something happens, what is no time is EINVAL, and what is
- * left of a long wait that a handler has ended is told as the kernel tells it. */
+/* Times at the ends of the range of struct timespec, for every function that takes a time. A time
+ * before 1970 has passed already; a time later than any clock reaches is waited for until an event;
+ * an invalid time is EINVAL; the rest of a long wait that a handler has ended is returned as the
+ * kernel returns it. */
 /* timeout: 60 */
 #define _GNU_SOURCE
 #include "test.h"

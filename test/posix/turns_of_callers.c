@@ -1,6 +1,7 @@
-/* core/quantum: a thread that makes one short system call after the other, or copies, clears and searches much memory, or
- * allocates, prints and reads numbers, and is in libc's functions or the kernel whenever it is looked at, or in ours, has
- * its turns like others: who wakes up beside it runs soon. */
+/* core/quantum: a thread that makes one short system call after the next, or copies, clears and
+ * searches much memory, or allocates, prints and reads numbers, is in libc, in the kernel or in
+ * this library whenever the system monitor looks. Its turns end all the same: a thread that wakes
+ * beside it runs soon. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,7 +1,7 @@
-/* What is one for the process and has a lock: the sequences of random numbers lose nothing and give
- * nothing twice, a hash table takes entries from several threads, the environment is read while others
- * write it. Plain, only what glibc promises: its random number generators, tables and environment are not
- * made for threads. */
+/* State that exists once for the process and has a lock: the sequences of random numbers lose no
+ * number and give no number twice, a hash table takes entries from several threads, the environment
+ * is read while further threads write it. In plain runs only the guarantees of glibc are tested:
+ * its random number generators, tables and environment are not made for threads. */
 #include "crowd.h"
 
 #include <dlfcn.h>

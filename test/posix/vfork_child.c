@@ -1,6 +1,7 @@
-/* posix/vfork: what a child of vfork calls before its exec, in its parent's memory, concerns the child: masks, actions,
- * descriptors that it closes. Programs block all signals around it, as CPython does, and miss none afterwards; others wait
- * for the same descriptors meanwhile. */
+/* posix/vfork: calls that a child of vfork makes before its exec, in its parent's memory, concern
+ * the child only: masks, actions, closed descriptors. Programs block all signals around vfork, as
+ * CPython does, and miss no signal afterwards. Further threads wait for these descriptors
+ * meanwhile. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* posix/yield_alone: a process that waits by sched_yield for another on the same processor lets that one have it, though no
- * other thread of its own is ready, and whether or not it has such threads. Counted are calls, not time: without that each
- * turn takes as many of them as a turn of the kernel's lasts, some 10,000.
+/* posix/yield_alone: a process that waits by sched_yield for a second process on its processor
+ * gives that process the processor, although no thread of its own is ready, and whether or not it
+ * has further threads. The test counts calls and not time: without yield_alone each turn takes as
+ * many calls as a turn of the kernel lasts, some 10,000.
  * matrix: vps=1,2 sched=rotator,lb2,steal */
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,7 @@
-/* posix/yield_crowded: with more virtual processors than processors, who waits by sched_yield for a thread whose virtual
- * processor has no processor lets that one have it. Counted are calls, not time: without that each of the waiters yields
- * for a whole turn of the kernel's, some 100,000 times.
+/* posix/yield_crowded: there are more virtual processors than processors. A thread that waits by
+ * sched_yield for a thread whose virtual processor has no processor gives it the processor. The
+ * test counts calls and not time: without yield_crowded each waiting thread yields for a whole turn
+ * of the kernel, some 100,000 times.
  * matrix: run-only vps=4 sched=rotator,lb2,steal */
 #include <pthread.h>
 #include <sched.h>
