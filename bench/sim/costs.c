@@ -1,4 +1,5 @@
-/* bench/sim/costs.c - the cost table: lines "name<TAB>value", # starts a comment. Contract in machine.h. */
+/* bench/sim/costs.c - the cost table: lines "name<TAB>value", # starts a comment. Contract in
+ * machine.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,8 @@ static int check(const char *path, const bool seen[])
 			fprintf(stderr, "sim: %s says nothing about '%s'\n", path, rows[i].name);
 			return EINVAL;
 		}
-	if (sim_costs.smt_size < 1000 || sim_costs.cluster_size < 1000 || sim_costs.socket_size < 1000) {
+	if (sim_costs.smt_size < 1000 || sim_costs.cluster_size < 1000 ||
+		sim_costs.socket_size < 1000) {
 		fprintf(stderr, "sim: %s: a size is less than 1\n", path);
 		return EINVAL;
 	}

@@ -1,4 +1,5 @@
-/* bench/sim/lines.c - the table of cache lines: a hash table of records that stay where they are. Contract in lines.h. */
+/* bench/sim/lines.c - the table of cache lines: a hash table of records that stay where they
+ * are. Contract in lines.h. */
 #include "lines.h"
 
 #include <stdlib.h>

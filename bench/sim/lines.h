@@ -1,4 +1,5 @@
-/* bench/sim/lines.h - which processor has which cache line. Callers: machine.c. */
+/* bench/sim/lines.h - the table of cache lines: which processor has which line. Callers:
+ * machine.c. */
 #ifndef KBI_SIM_LINES_H
 #define KBI_SIM_LINES_H
 
@@ -7,11 +8,11 @@
 
 struct sim_line {
 	uint64_t key;     /* address / 64 */
-	uint64_t free_at; /* ps: it can move on then */
-	int32_t owner;    /* who wrote it last; -1: nobody yet */
-	uint32_t sharers; /* how many have it */
-	int32_t last;     /* who used it last; -1: nobody yet; */
-	uint64_t used;    /* and when, counted in that one's lines */
+	uint64_t free_at; /* ps: the time from which it can move on */
+	int32_t owner;    /* the processor that wrote it last; -1: none yet */
+	uint32_t sharers; /* number of processors that have it */
+	int32_t last;     /* the processor that used it last; -1: none yet */
+	uint64_t used;    /* when it did, counted in the lines that it has used */
 	uint64_t have[];  /* a bit for each processor */
 };
 
@@ -30,7 +31,7 @@ static inline void sim_line_share(struct sim_line *l, unsigned who)
 	l->sharers++;
 }
 
-/* It is who's alone. */
+/* Makes `who` the only processor that has the line. */
 void sim_line_take(struct sim_line *l, unsigned who);
 
 #endif

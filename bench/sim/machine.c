@@ -1,5 +1,6 @@
-/* bench/sim/machine.c - processors, time, cache lines and system calls on paper. Contract in machine.h.
- * Each processor is a context on a stack of its own; a heap has those that run or have a time limit, by their clocks. */
+/* bench/sim/machine.c - simulated processors, time, cache lines and system calls. Contract in
+ * machine.h. Each processor is a context on a stack of its own. A heap orders by their clocks
+ * the processors that run or have a time limit. */
 #include "machine.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 #include "lines.h"
 #include "os/sys.h"
 
-enum { STACK = 256 * 1024, SKEW = 20000 /* ps: so far may one run ahead of another before they take turns */ };
+/* ps: so far a processor may run ahead before they take turns */
+enum { STACK = 256 * 1024, SKEW = 20000 };
 
 #define LONG_SLEEP 1000000000 /* ps */
 
@@ -23,11 +25,11 @@ struct cpu {
 	struct kbi_ctx ctx;
 	uint64_t now, stored_at;
 	uint64_t slept, sleeps_since;
-	const void *word;  /* sleeps in a futex on it, or on a semaphore; NULL: it runs */
+	const void *word;  /* it sleeps in a futex on this word, or on a semaphore; NULL: it runs */
 	void *stack;
-	unsigned place;    /* in the heap + 1; 0: not there */
-	const struct sim_line *line; /* that it has used last */
-	uint64_t lines;    /* that it has used, one after the other */
+	unsigned place;    /* place in the heap + 1; 0: not there */
+	const struct sim_line *line; /* the line that it used last */
+	uint64_t lines;    /* number of lines that it has used, one after another */
 	uint64_t chilled;  /* lines, when it last fell asleep for long */
 	bool missed;       /* its last accesses were reads that missed */
 	bool timed_out, computes, signalled;
@@ -46,7 +48,7 @@ static struct {
 	short sem[KBI_MAX_VPS];
 } m;
 
-/* ---- the heap of clocks ---- */
+/* ---- the heap of clocks ---------------------------------------------------------------------- */
 
 static bool before(const struct cpu *a, const struct cpu *b)
 {
@@ -99,7 +101,7 @@ static void leave(struct cpu *c)
 		sink(at, last);
 }
 
-/* ---- taking turns ---- */
+/* ---- taking turns ---------------------------------------------------------------------------- */
 
 static KBI_SWITCHER void go_to(struct cpu *from, struct cpu *to)
 {
@@ -114,7 +116,8 @@ static KBI_SWITCHER void go_outside(struct cpu *from, int result)
 	kbi_ctx_switch_bare(&from->ctx, &m.outside, NULL, NULL);
 }
 
-/* The processor gives way to the one that is furthest behind; it is in the heap, or sleeps for good. */
+/* Lets the processor give way to the processor that is furthest behind. The caller is in the
+ * heap, or sleeps for good. */
 static void turn(struct cpu *c)
 {
 	struct cpu *next;
@@ -198,11 +201,12 @@ uint64_t sim_clock(void)
 	return m.cur->now;
 }
 
-/* ---- cache lines ---- */
+/* ---- cache lines ----------------------------------------------------------------------------- */
 
 static uint64_t latency(unsigned a, unsigned b)
 {
-	unsigned smt = (unsigned)(sim_costs.smt_size / 1000), cluster = (unsigned)(sim_costs.cluster_size / 1000),
+	unsigned smt = (unsigned)(sim_costs.smt_size / 1000),
+		cluster = (unsigned)(sim_costs.cluster_size / 1000),
 		 socket = (unsigned)(sim_costs.socket_size / 1000);
 
 	if (a == b)
@@ -213,7 +217,7 @@ static uint64_t latency(unsigned a, unsigned b)
 					    : sim_costs.across;
 }
 
-/* The farthest that has the line must lose it. */
+/* Returns the latency to the farthest processor that has the line and must lose it. */
 static uint64_t farthest(const struct sim_line *l, unsigned who)
 {
 	uint64_t most = 0;
@@ -227,7 +231,7 @@ static uint64_t farthest(const struct sim_line *l, unsigned who)
 	return most;
 }
 
-/* Until when the line is on its way to c, if it starts now. */
+/* Returns the time until which the line is on its way to c, if it starts now. */
 static uint64_t fetch(const struct cpu *c, struct sim_line *l, uint64_t takes)
 {
 	uint64_t begin = c->now > l->free_at ? c->now : l->free_at;
@@ -237,7 +241,7 @@ static uint64_t fetch(const struct cpu *c, struct sim_line *l, uint64_t takes)
 	return begin + takes;
 }
 
-/* What an access costs c that need not move the line. */
+/* Returns the cost of an access by c that need not move the line. */
 static uint64_t at_hand(const struct cpu *c, const struct sim_line *l)
 {
 	uint64_t ago;
@@ -247,7 +251,8 @@ static uint64_t at_hand(const struct cpu *c, const struct sim_line *l)
 	if (l->used <= c->chilled)
 		return sim_costs.chilled;
 	ago = (c->lines - l->used) * 1000;
-	return ago > sim_costs.near ? sim_costs.far : ago > sim_costs.close ? sim_costs.second : sim_costs.hit;
+	return ago > sim_costs.near ? sim_costs.far : ago > sim_costs.close
+		? sim_costs.second : sim_costs.hit;
 }
 
 static void note_use(struct cpu *c, struct sim_line *l)
@@ -267,7 +272,8 @@ static uint64_t read_line(struct cpu *c, struct sim_line *l)
 	if (sim_line_has(l, who))
 		return at_hand(c, l);
 	takes = l->owner < 0 ? sim_costs.cold : latency(who, (unsigned)l->owner);
-	end = fetch(c, l, c->missed && sim_costs.overlap > 1000 ? takes * 1000 / sim_costs.overlap : takes);
+	end = fetch(c, l,
+		    c->missed && sim_costs.overlap > 1000 ? takes * 1000 / sim_costs.overlap : takes);
 	c->missed = true;
 	sim_line_share(l, who);
 	return end - c->now;
@@ -330,9 +336,9 @@ void sim_move(unsigned from, uint64_t n)
 	m.moves += n / 1000;
 }
 
-/* ---- system calls ---- */
+/* ---- system calls ---------------------------------------------------------------------------- */
 
-/* Sleeps on word; limit: ps from now, UINT64_MAX none. True: nobody woke it. */
+/* Sleeps on word; limit: ps from now, UINT64_MAX: none. Returns true if it was not woken. */
 static bool sleep_on(const void *word, uint64_t limit)
 {
 	struct cpu *c = m.cur;
@@ -364,7 +370,7 @@ static void wake_cpu(struct cpu *c)
 	m.wakes++;
 }
 
-/* In the order of their numbers. */
+/* Wakes up to n sleepers, in the order of their numbers. Returns how many. */
 static long wake_on(const void *word, int n)
 {
 	long woken = 0;
@@ -447,13 +453,14 @@ void kbi_sys_yield(void)
 
 void kbi_sys_yield_to_holder(unsigned n)
 {
-	(void)n; /* nobody is preempted here */
+	(void)n; /* no thread is preempted here */
 	kbi_sys_yield();
 }
 
 void *kbi_sys_map(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -484,7 +491,7 @@ void kbi_sys_fatal(const char *format, ...)
 	abort();
 }
 
-/* ---- running --------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void start(void *arg)
 {

@@ -1,4 +1,5 @@
-/* bench/sim/main.c - `sim WORK [options]`: simulates one program once and writes a line of JSON. For bench/simulate. */
+/* bench/sim/main.c - `sim WORK [options]`: simulates one program once and writes a line of JSON.
+ * Called by bench/simulate. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +10,17 @@
 
 static const char usage[] =
 	"usage: sim WORK --costs FILE [options]\n"
-	"  --vps N (8)   --sched rotator|rotator-paper|lb2|steal   --lock futex|semop|spin   --threads N   --rounds N\n"
-	"  --seed N (1)  --spread   --service NS (2000)   --turn NS   --capacity N   --pollers N   --spin-us N\n"
+	"  --vps N (8)   --sched rotator|rotator-paper|lb2|steal   --lock futex|semop|spin   "
+	"--threads N   --rounds N\n"
+	"  --seed N (1)  --spread   --service NS (2000)   --turn NS   "
+	"--capacity N   --pollers N   --spin-us N\n"
 	"  --asleep   --pause NS "
 	"  --cost NAME=VALUE\n"
-	"Works: ring, distribute, skew, phases, spawn, yield, channels. The same arguments give the same line.\n";
+	"Works: ring, distribute, skew, phases, spawn, yield, channels. "
+	"The same arguments give the same line.\n";
 
-enum { O_COSTS = 256, O_VPS, O_SCHED, O_LOCK, O_THREADS, O_ROUNDS, O_SEED, O_SPREAD, O_SERVICE, O_TURN, O_CAPACITY,
-	O_POLLERS, O_SPIN, O_COST, O_ASLEEP, O_PAUSE, O_HELP };
+enum { O_COSTS = 256, O_VPS, O_SCHED, O_LOCK, O_THREADS, O_ROUNDS, O_SEED, O_SPREAD, O_SERVICE,
+	O_TURN, O_CAPACITY, O_POLLERS, O_SPIN, O_COST, O_ASLEEP, O_PAUSE, O_HELP };
 
 static const struct option options[] = {
 	{ "costs", 1, 0, O_COSTS },	  { "vps", 1, 0, O_VPS },	    { "sched", 1, 0, O_SCHED },
@@ -40,8 +44,8 @@ static uint64_t number(const char *name, const char *text, uint64_t least, uint6
 	unsigned long long v = strtoull(text, &end, 10);
 
 	if (end == text || *end || v < least || v > most) {
-		fprintf(stderr, "sim: %s: bad value %s, allowed: %llu to %llu\n", name, text, (unsigned long long)least,
-			(unsigned long long)most);
+		fprintf(stderr, "sim: %s: bad value %s, allowed: %llu to %llu\n", name, text,
+			(unsigned long long)least, (unsigned long long)most);
 		exit(2);
 	}
 	return v;
@@ -132,21 +136,27 @@ static void show(const struct plan *p)
 {
 	bool lb2 = p->setup.sched == &kbi_sched_lb2;
 
-	printf("{\"work\": \"%s\", \"sched\": \"%s%s%s\", \"vps\": %u, \"threads\": %u, \"rounds\": %u, "
+	printf("{\"work\": \"%s\", \"sched\": \"%s%s%s\", \"vps\": %u, \"threads\": %u, "
+	       "\"rounds\": %u, "
 	       "\"placement\": \"%s\", ",
-	       p->work->name, p->setup.sched->name, lb2 ? "-" : "", lb2 ? p->lock : "", p->setup.vps, sim_case.threads,
-	       sim_case.rounds, sim_case.spread ? "spread" : "free");
-	printf("\"seed\": %llu, \"capacity\": %u, \"pollers\": %u, \"service\": %llu", (unsigned long long)p->setup.seed,
-	       (unsigned)kbi_options.capacity, (unsigned)kbi_options.pollers, (unsigned long long)sim_case.service_ns);
+	       p->work->name, p->setup.sched->name, lb2 ? "-" : "", lb2 ? p->lock : "", p->setup.vps,
+	       sim_case.threads, sim_case.rounds, sim_case.spread ? "spread" : "free");
+	printf("\"seed\": %llu, \"capacity\": %u, \"pollers\": %u, \"service\": %llu",
+	       (unsigned long long)p->setup.seed, (unsigned)kbi_options.capacity,
+	       (unsigned)kbi_options.pollers, (unsigned long long)sim_case.service_ns);
 	for (unsigned i = 0; i < sim_figure_n; i++)
 		printf(", \"%s\": %.6g", sim_figures[i].name, sim_figures[i].value);
-	printf(", \"moves\": %llu, \"wakes\": %llu, \"accesses\": %llu}\n", (unsigned long long)sim_moves(),
-	       (unsigned long long)sim_wakes(), (unsigned long long)sim_accesses());
+	printf(", \"moves\": %llu, \"wakes\": %llu, \"accesses\": %llu}\n",
+	       (unsigned long long)sim_moves(), (unsigned long long)sim_wakes(),
+	       (unsigned long long)sim_accesses());
 }
 
 int main(int argc, char **argv)
 {
-	struct plan p = { .setup = { .sched = &kbi_sched_rotator, .vps = 8, .seed = 1 }, .lock = "futex" };
+	struct plan p = {
+		.setup = { .sched = &kbi_sched_rotator, .vps = 8, .seed = 1 },
+		.lock = "futex"
+	};
 
 	sim_case.service_ns = 2000;
 	parse(&p, argc, argv);

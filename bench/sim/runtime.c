@@ -1,6 +1,7 @@
-/* bench/sim/runtime.c - threads that are functions, on the runtime's own virtual processors. Contract in runtime.h.
- * What is here stands for core/thread, core/yield, core/body_thread and sync/event's waiting, which need real stacks; and
- * for what the units that are compiled in ask of units that are not. */
+/* bench/sim/runtime.c - threads that are functions, on the runtime's own virtual processors.
+ * Contract in runtime.h. The code here stands for core/thread, core/yield, core/body_thread and
+ * the waiting of sync/event, which need real stacks; and for functions that the compiled units
+ * call in units that are not compiled in. */
 #include "runtime.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 enum { ENDED = 1, RECENT = 256 };
 
-/* ---- what the units ask of others ---- */
+/* ---- functions that the units call in units that are not compiled in ------------------------- */
 
 struct kbi_solo kbi_solo;
 a32 kbi_lookout_bell, kbi_lookout_watcher_asleep, kbi_apart_asked;
@@ -54,14 +55,15 @@ void kbi_preempt_send(struct kbi_vp *vp)
 	sim_signal(vp->id);
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------------ */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static struct {
 	struct sim_thread *thread;
 	struct kbi_body *body;
 	uint64_t random;
-	uint64_t busy, *since; /* [VPs] when it began to run threads; 0: it does not */
-	/* stacks, last in first out: how many are in use, and when each was last a new thread's, counted in those */
+	uint64_t busy, *since; /* [VPs] when it began to run threads; 0: it runs none */
+	/* stacks, last in first out: how many are in use, and when each was last a new thread's,
+	 * counted in new threads */
 	uint32_t stacks, *fetched; /* [VPs] */
 	uint64_t firsts, *first_at; /* [threads] */
 } r;
@@ -103,9 +105,10 @@ uint64_t sim_given(void)
 	return sum;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
-/* As mem/stack: its record is met when a batch is fetched from the common list, its top when the thread begins. */
+/* Charges a cold stack as mem/stack would: its record is touched when a batch is fetched from
+ * the common list, its top when the thread begins. */
 static void take_cold(unsigned vp)
 {
 	enum { BATCH = 64 };
@@ -117,7 +120,9 @@ static void take_cold(unsigned vp)
 
 static void take_stack(unsigned vp)
 {
-	enum { LINES = 16, KNOWN = 4 }; /* that a first turn touches of it; that of four the simulator knows one: `near` */
+	/* LINES: lines of a stack that a first turn touches; the simulator knows KNOWN of them:
+	 * `near` */
+	enum { LINES = 16, KNOWN = 4 };
 	uint64_t *last = &r.first_at[r.stacks++], near = sim_costs.near / 1000 * KNOWN / LINES;
 
 	if (!*last || r.firsts - *last > near)
@@ -128,7 +133,7 @@ static void take_stack(unsigned vp)
 static void enter(struct kbi_vp *vp, struct sim_thread *s)
 {
 	kbi_run_enter(vp, &s->t.task);
-	/* a new one has a descriptor, an old one its stack, too */
+	/* a new thread has a descriptor; an old thread has its stack, too */
 	if (s->at != (int32_t)vp->id)
 		sim_move((unsigned)s->at, s->started ? sim_costs.context : sim_costs.context / 2);
 	s->at = (int32_t)vp->id;
@@ -139,7 +144,7 @@ static void enter(struct kbi_vp *vp, struct sim_thread *s)
 	s->started = true;
 }
 
-/* As core/yield. */
+/* Does what core/yield does. */
 static struct kbi_task *after_yield(struct kbi_vp *vp, struct kbi_task *self)
 {
 	struct kbi_task *next;
@@ -156,7 +161,7 @@ static struct kbi_task *after_yield(struct kbi_vp *vp, struct kbi_task *self)
 	return next;
 }
 
-/* As kbi_wait_sleep_on. */
+/* Does what kbi_wait_sleep_on does. */
 static struct kbi_task *after_sleep(struct kbi_vp *vp, struct sim_thread *s)
 {
 	struct kbi_task *self = &s->t.task, *to = s->to;
@@ -173,7 +178,7 @@ static struct kbi_task *after_sleep(struct kbi_vp *vp, struct sim_thread *s)
 	return to ? to : kbi_vp_pop(vp);
 }
 
-/* As core/thread: a joiner that waits here goes on at once. */
+/* Does what core/thread does: a joiner that waits here goes on at once. */
 static struct kbi_task *after_end(struct kbi_vp *vp, struct sim_thread *s)
 {
 	struct kbi_task *joiner;
@@ -211,7 +216,7 @@ static struct kbi_task *one_turn(struct kbi_vp *vp, struct kbi_task *t)
 	}
 }
 
-/* In the place of core/run's. */
+/* Takes the place of the function in core/run. */
 void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
 {
 	r.since[vp->id] = sim_clock() + 1;
@@ -222,10 +227,10 @@ void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t)
 	r.since[vp->id] = 0;
 }
 
-/* ---- what threads do ---- */
+/* ---- what threads do ------------------------------------------------------------------------- */
 
-void sim_create(struct kbi_vp *vp, struct sim_thread *s, enum sim_turn (*turn)(struct kbi_vp *, struct sim_thread *),
-		int bound)
+void sim_create(struct kbi_vp *vp, struct sim_thread *s,
+	enum sim_turn (*turn)(struct kbi_vp *, struct sim_thread *), int bound)
 {
 	sim_spend(sim_costs.create);
 	s->turn = turn;
@@ -253,7 +258,8 @@ void sim_pause(struct kbi_vp *vp, struct sim_thread *self, uint64_t ns)
 	kbi_deadline_arm(vp, &self->t, &self->rest, kbi_sys_now() + ns);
 }
 
-bool sim_join(struct kbi_vp *vp, struct sim_thread *self, struct sim_thread *other, enum sim_turn *how)
+bool sim_join(struct kbi_vp *vp, struct sim_thread *self, struct sim_thread *other,
+	enum sim_turn *how)
 {
 	struct kbi_task *o = &other->t.task;
 	void *old = a_load_acq(&other->t.join);
@@ -263,9 +269,9 @@ bool sim_join(struct kbi_vp *vp, struct sim_thread *self, struct sim_thread *oth
 		a_cas_acqrel(&other->t.join, &old, &self->t.task);
 	if (old == (void *)ENDED)
 		return true;
-	/* it has not run yet, and is here: now it does */
-	if (!other->started && a_load_acq(&o->state) == vp->ready_here && !kbi_task_is(o, KBI_TASK_BOUND) &&
-	    kbi_vp_take(vp, o)) {
+	/* `other` has not run yet and is here: now it runs */
+	if (!other->started && a_load_acq(&o->state) == vp->ready_here &&
+		!kbi_task_is(o, KBI_TASK_BOUND) && kbi_vp_take(vp, o)) {
 		self->to = o;
 		*how = SIM_TO;
 	}
@@ -294,7 +300,7 @@ void sim_notify(struct kbi_vp *vp, struct sim_thread *self, struct sim_thread *t
 
 enum { NOT_WAITING, HANDED, LOOKING };
 
-/* As sync/event. */
+/* Does what sync/event does. */
 bool sim_await(struct sim_thread *self, uint64_t *value)
 {
 	struct kbi_task *t = &self->t.task;
@@ -320,10 +326,11 @@ bool sim_await(struct sim_thread *self, uint64_t *value)
 	return false;
 }
 
-/* ---- setting up ---- */
+/* ---- setting up ------------------------------------------------------------------------------ */
 
-/* As core/boot. */
-static int make_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s, const struct sim_setup *setup)
+/* Does what core/boot does. */
+static int make_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s,
+	const struct sim_setup *setup)
 {
 	const struct kbi_sched *sched = setup->sched;
 

@@ -1,5 +1,6 @@
-/* bench/sim/work.c - programs on simulated virtual processors. Thread 0 is main: it waits until the other processors
- * sleep, makes the others, takes the time and sees that each of them has ended just once. Contract in work.h. */
+/* bench/sim/work.c - programs on simulated virtual processors. Thread 0 is main: it waits until
+ * the remaining processors sleep, makes the remaining threads, takes the time and checks that
+ * each of them has ended just once. Contract in work.h. */
 #include "work.h"
 
 #include <stdlib.h>
@@ -9,9 +10,13 @@ struct sim_figure sim_figures[SIM_FIGURES];
 unsigned sim_figure_n;
 const char *sim_wrong;
 
-enum { QUIET = 20000000 /* ns: the others sleep */, TO_BEGIN = 100000 /* and have come to what they are to do */,
-	TO_SLEEP = 5000000, OFFERS = 32 /* turns of a processor between two offers of it to the kernel, as in the bench */ };
-/* ps: what has not come for so long will not come */
+enum {
+	QUIET = 20000000,  /* ns: all processors but main's sleep */
+	TO_BEGIN = 100000, /* ns: and have come to their work */
+	TO_SLEEP = 5000000,
+	OFFERS = 32 /* turns of a processor between two offers of it to the kernel, as in the bench */
+};
+/* ps: an event that has not come for so long will not come */
 #define PATIENCE 2000000000
 
 static struct {
@@ -19,11 +24,11 @@ static struct {
 	uint32_t round;
 	unsigned root;                    /* the processor that main stays on */
 	a32 stop, go KBI_ALIGNED(64);
-	uint32_t share, four_fifths, have[2]; /* processors that have so much */
+	uint32_t share, four_fifths, have[2]; /* processors that have so many */
 	double idle;
 	struct {
 		a32 held KBI_ALIGNED(64); /* threads that have run here last */
-		a32 go KBI_ALIGNED(64);   /* what its thread waits for */
+		a32 go KBI_ALIGNED(64);   /* its thread waits for this */
 		bool has[2];
 		uint32_t turns;
 	} at[KBI_MAX_VPS];
@@ -41,7 +46,7 @@ static void begin(void)
 	w.busy = sim_busy();
 }
 
-/* Per cent of the processors' time from begin until now in which they ran no thread. */
+/* Returns the per cent of the processors' time from begin until now in which they ran no thread. */
 static double idle(void)
 {
 	double all = (double)(sim_clock() - w.start) * kbi_vp_n;
@@ -49,13 +54,14 @@ static double idle(void)
 	return 100 * (1 - (double)(sim_busy() - w.busy) / all);
 }
 
-static void create_all(struct kbi_vp *vp, enum sim_turn (*turn)(struct kbi_vp *, struct sim_thread *))
+static void create_all(struct kbi_vp *vp,
+	enum sim_turn (*turn)(struct kbi_vp *, struct sim_thread *))
 {
 	for (uint32_t i = 1; i <= sim_case.threads; i++)
 		sim_create(vp, sim_thread(i), turn, sim_case.spread ? (int)(i % kbi_vp_n) : -1);
 }
 
-/* True: all have been joined. `n` is the next one. */
+/* Returns true if all have been joined. `n` is the next thread. */
 static bool join_all(struct kbi_vp *vp, struct sim_thread *self, enum sim_turn *how)
 {
 	for (; self->n <= sim_case.threads; self->n++)
@@ -64,18 +70,19 @@ static bool join_all(struct kbi_vp *vp, struct sim_thread *self, enum sim_turn *
 	return true;
 }
 
-/* Each thread has ended once a round. */
+/* Checks that each thread has ended once a round. */
 static enum sim_turn over(uint32_t rounds)
 {
 	for (uint32_t i = 1; i <= sim_case.threads; i++)
 		if (sim_thread(i)->ended != rounds)
-			sim_wrong = sim_thread(i)->ended < rounds ? "a thread has not ended" : "a thread has run twice";
+			sim_wrong = sim_thread(i)->ended < rounds
+				? "a thread has not ended" : "a thread has run twice";
 	figure("given", "threads", (double)sim_given());
 	sim_stop();
 	return SIM_END;
 }
 
-/* ---- spawn: threads that return at once ---- */
+/* ---- spawn: threads that return at once ------------------------------------------------------ */
 
 static enum sim_turn returns(struct kbi_vp *vp, struct sim_thread *self)
 {
@@ -86,10 +93,11 @@ static enum sim_turn returns(struct kbi_vp *vp, struct sim_thread *self)
 
 enum { START, MAKE, JOIN };
 
-/* Main's part of a load that makes all threads and joins them, again and again. make: what it does in each round, before
- * it joins them; the time is taken from round `warm` on. False: *how says what main does now, and it comes again. */
-static bool rounds(struct kbi_vp *vp, struct sim_thread *self, void (*make)(struct kbi_vp *), uint32_t warm,
-		   enum sim_turn *how)
+/* Main's part of a load that makes all threads and joins them, again and again. make: work of
+ * each round before the joins; the time is taken from round `warm` on. If it returns false, *how
+ * says how main's turn ends, and main calls it again. */
+static bool rounds(struct kbi_vp *vp, struct sim_thread *self, void (*make)(struct kbi_vp *),
+	uint32_t warm, enum sim_turn *how)
 {
 	if (self->phase == START) {
 		self->phase = MAKE;
@@ -123,12 +131,13 @@ static enum sim_turn spawn_main(struct kbi_vp *vp, struct sim_thread *self)
 
 	if (!rounds(vp, self, make_spawn, sim_case.rounds / 2, &how))
 		return how;
-	figure("create+join", "ns", (double)(sim_clock() - w.start) / 1000 / sim_case.threads / (w.round - w.round / 2));
+	figure("create+join", "ns",
+	       (double)(sim_clock() - w.start) / 1000 / sim_case.threads / (w.round - w.round / 2));
 	figure("idle", "%", idle());
 	return over(w.round);
 }
 
-/* ---- burst: threads of different lengths from one processor ---- */
+/* ---- burst: threads of different lengths from one processor ---------------------------------- */
 
 /* Nine in ten take half of the mean, one in ten 5.5 times as long. */
 static enum sim_turn serves(struct kbi_vp *vp, struct sim_thread *self)
@@ -164,7 +173,7 @@ static enum sim_turn skew_main(struct kbi_vp *vp, struct sim_thread *self)
 	return over(1);
 }
 
-/* ---- phases: threads that end and are created again and again, as in bench/radix.c ---- */
+/* ---- phases: threads that end and are created again and again, as in bench/radix.c ----------- */
 
 /* Main does the serial part, a hundredth of the work; it has the first piece, too. */
 static void make_phase(struct kbi_vp *vp)
@@ -176,7 +185,7 @@ static void make_phase(struct kbi_vp *vp)
 	sim_work(vp, sim_case.service_ns * 1000);
 }
 
-/* The first one is the warm-up. */
+/* The first phase is the warm-up. */
 static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
 {
 	enum sim_turn how;
@@ -185,7 +194,7 @@ static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
 		sim_case.rounds = 2;
 	if (!rounds(vp, self, make_phase, 1, &how))
 		return how;
-	/* ideal: the serial part, and the rest on all */
+	/* ideal: the serial part, and the rest on all processors */
 	double pieces = (double)(sim_case.threads + 1) / kbi_vp_n + (double)sim_case.threads / 100;
 	double phase = (double)(sim_clock() - w.start) / 1000 / (w.round - 1);
 	figure("phase", "us", phase / 1000);
@@ -195,8 +204,10 @@ static enum sim_turn phases_main(struct kbi_vp *vp, struct sim_thread *self)
 }
 
 /* ---- distribute: as bench/distribute.c ----
- * Beginning: one processor holds all threads, none has run; each other one computes for a thread that is bound there until
- * the clock starts, or sleeps with it. Share: a thread that runs there finds 9/10 of it, most: 4/5. Ran: so many have run
+ *
+ * Beginning: one processor holds all threads, none of which has run. Each of the remaining
+ * processors computes for a thread that is bound there until the clock starts, or sleeps with
+ * it. Share: a thread that runs there finds 9/10 of the share; most: 4/5. Ran: so many have run
  * there last. */
 
 static bool every(uint32_t least)
@@ -211,7 +222,7 @@ static void arrive(struct kbi_vp *vp)
 {
 	uint32_t held = a_add_rlx(&w.at[vp->id].held, 1) + 1;
 
-	/* the look takes time: another one may have been first */
+	/* the look takes time: a second thread may have been first */
 	if (held == 1 && !w.first && every(1) && !w.first)
 		w.first = sim_clock();
 	if (held >= w.share && !w.ran && every(w.share) && !w.ran) {
@@ -220,7 +231,7 @@ static void arrive(struct kbi_vp *vp)
 	}
 }
 
-/* Those of vp's threads that are ready, and the one that runs: are they `least`? */
+/* Notes whether vp's ready threads and the running thread are at least `least`. */
 static void find(struct kbi_vp *vp, unsigned which, uint32_t ready, uint32_t least, uint64_t *all)
 {
 	bool has = ready + 1 >= least, *had = &w.at[vp->id].has[which];
@@ -233,7 +244,7 @@ static void find(struct kbi_vp *vp, unsigned which, uint32_t ready, uint32_t lea
 		*all = sim_clock();
 }
 
-/* `n` is the processor it was counted on, plus 1. */
+/* `n` is the processor that the thread was counted on, plus 1. */
 static enum sim_turn ready(struct kbi_vp *vp, struct sim_thread *self)
 {
 	uint32_t n;
@@ -254,7 +265,8 @@ static enum sim_turn ready(struct kbi_vp *vp, struct sim_thread *self)
 	return SIM_YIELD;
 }
 
-/* Those of two processors, who let go two others each, and so on, from main's on: a thief may have taken main. */
+/* Lets the threads of two processors go, which each let go two more, and so on, from main's
+ * processor on: a thief may have taken main. */
 static void let_go(unsigned vp)
 {
 	unsigned n = kbi_vp_n, at = (vp + n - w.root) % n;
@@ -281,7 +293,7 @@ static enum sim_turn holds(struct kbi_vp *vp, struct sim_thread *self)
 	return SIM_END;
 }
 
-/* Main stays where it is, and the others are kept from having anything. */
+/* Keeps main where it is, and keeps the remaining processors from getting anything. */
 static void hold_up(struct kbi_vp *vp)
 {
 	for (unsigned i = 1; i < kbi_vp_n; i++)
@@ -301,7 +313,7 @@ static void since_start(const char *name, uint64_t when)
 		figure(name, "us", (double)(when - w.start) / 1e6);
 }
 
-/* What has not happened has no figure. */
+/* An event that has not happened has no figure. */
 static void spread(void)
 {
 	since_start("most", w.most);
@@ -349,7 +361,7 @@ static enum sim_turn distribute_main(struct kbi_vp *vp, struct sim_thread *self)
 	return over(1);
 }
 
-/* ---- yield: nothing else ---- */
+/* ---- yield: threads only yield --------------------------------------------------------------- */
 
 static enum sim_turn yields(struct kbi_vp *vp, struct sim_thread *self)
 {
@@ -369,14 +381,15 @@ static enum sim_turn yield_main(struct kbi_vp *vp, struct sim_thread *self)
 	}
 	if (!join_all(vp, self, &how))
 		return how;
-	figure("yield", "ns", (double)(sim_clock() - w.start) / 1000 / sim_case.threads / sim_case.rounds);
+	figure("yield", "ns",
+	       (double)(sim_clock() - w.start) / 1000 / sim_case.threads / sim_case.rounds);
 	figure("idle", "%", idle());
 	return over(1);
 }
 
-/* ---- ring: a message goes round ---- */
+/* ---- ring: a message goes round -------------------------------------------------------------- */
 
-/* `value`: the hop it brings. The last hop stops all; each passes that on. */
+/* `value`: the hop that it brings. The last hop stops all threads; each passes that on. */
 static enum sim_turn sits(struct kbi_vp *vp, struct sim_thread *self)
 {
 	struct sim_thread *next = sim_thread(self->id % sim_case.threads + 1);
@@ -388,7 +401,8 @@ static enum sim_turn sits(struct kbi_vp *vp, struct sim_thread *self)
 		if (got == hops / 2)
 			begin();
 		if (got == hops) {
-			figure("one-way", "ns", (double)(sim_clock() - w.start) / 1000 / (double)(hops - hops / 2));
+			figure("one-way", "ns",
+			       (double)(sim_clock() - w.start) / 1000 / (double)(hops - hops / 2));
 			figure("idle", "%", idle());
 		}
 		if (got < hops + sim_case.threads - 1)
@@ -413,7 +427,7 @@ static enum sim_turn ring_main(struct kbi_vp *vp, struct sim_thread *self)
 	return over(1);
 }
 
-/* ---- channels: in each round every thread sends to another one and receives ---- */
+/* ---- channels: in each round every thread sends to some thread and receives ------------------ */
 
 static uint32_t stride(uint32_t round)
 {
@@ -422,7 +436,8 @@ static uint32_t stride(uint32_t round)
 	return (uint32_t)((x ^ x >> 29) % (sim_case.threads - 1)) + 1;
 }
 
-/* `n`: rounds sent; `value`: messages taken; cell.far_value counts those that have come: the semaphore of a channel. */
+/* `n`: rounds sent; `value`: messages taken; cell.far_value counts the messages that have come:
+ * the semaphore of a channel. */
 static enum sim_turn talks(struct kbi_vp *vp, struct sim_thread *self)
 {
 	for (;;) {
@@ -459,16 +474,19 @@ static enum sim_turn channels_main(struct kbi_vp *vp, struct sim_thread *self)
 	}
 	if (!join_all(vp, self, &how))
 		return how;
-	figure("message", "ns", (double)(sim_clock() - w.start) / 1000 / sim_case.threads / sim_case.rounds);
+	figure("message", "ns",
+	       (double)(sim_clock() - w.start) / 1000 / sim_case.threads / sim_case.rounds);
 	figure("idle", "%", idle());
 	return over(1);
 }
 
 const struct sim_work sim_works[] = {
 	{ "ring", "one-way latency of a message that goes round", 100, 200, ring_main },
-	{ "distribute", "from one processor with all threads to each with its share", 10000, 1, distribute_main },
+	{ "distribute", "from one processor with all threads to each with its share", 10000, 1,
+		distribute_main },
 	{ "skew", "a burst of threads of different lengths from one processor", 2000, 1, skew_main },
-	{ "phases", "threads that end and are created for each phase of a program", 63, 20, phases_main },
+	{ "phases", "threads that end and are created for each phase of a program", 63, 20,
+		phases_main },
 	{ "spawn", "create threads that return, join them", 2000, 6, spawn_main },
 	{ "yield", "a thread's turn", 1000, 200, yield_main },
 	{ "channels", "every thread to every other one", 256, 100, channels_main },

@@ -1,4 +1,5 @@
-/* bench/sim/work.h - the programs that are simulated, and what they report. */
+/* bench/sim/work.h - the programs that are simulated, and the figures that they report. Callers:
+ * main.c. */
 #ifndef KBI_SIM_WORK_H
 #define KBI_SIM_WORK_H
 
@@ -7,13 +8,14 @@
 
 enum { SIM_FIGURES = 8 };
 
-/* What a program is asked; 0: its default. */
+/* Parameters of a program; 0: its default. */
 struct sim_case {
 	uint32_t threads, rounds;
 	bool spread;       /* ring: neighbours on different processors */
-	uint64_t turn_ps;  /* distribute: what a turn costs beside the yield */
-	bool asleep;       /* distribute: the other processors sleep at first, and are woken */
-	uint64_t pause_ps; /* ring: so long the kernel takes the processor away once, before the time is taken */
+	uint64_t turn_ps;  /* distribute: cost of a turn beside the yield */
+	bool asleep;       /* distribute: all processors but the first sleep at first, and are woken */
+	/* ring: the kernel takes the processor away once for this long, before the time is taken */
+	uint64_t pause_ps;
 	uint64_t service_ns; /* skew: mean service time */
 };
 
@@ -32,7 +34,7 @@ extern const struct sim_work sim_works[]; /* ends with a row without a name */
 extern struct sim_case sim_case;
 extern struct sim_figure sim_figures[SIM_FIGURES];
 extern unsigned sim_figure_n;
-/* 0, or what was wrong with the work that was done: a thread that has not ended, or twice. */
+/* NULL, or the error in the work done: a thread has not ended, or has ended twice. */
 extern const char *sim_wrong;
 
 #endif

@@ -1,6 +1,7 @@
-/* bench/sim/probe/probe.c - what this machine takes for what the simulator charges: prints rows of a cost table.
- * Two kernel threads, bound to the first two processors this process may use (with one, rows of two are left out). The
- * least of several rounds counts: what disturbs only adds. Used by bench/sim/calibrate. */
+/* bench/sim/probe/probe.c - measures on this machine the times that the simulator charges, and
+ * prints rows of a cost table. Two kernel threads are bound to the first two processors that
+ * this process may use (with one processor, rows that need two are left out). The least of
+ * several rounds counts, because a disturbance only adds time. Called by bench/sim/calibrate. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -68,7 +69,7 @@ static void row(const char *name, double (*once)(void))
 	fflush(stdout);
 }
 
-/* ---- one processor ---- */
+/* ---- one processor --------------------------------------------------------------------------- */
 
 #define LOOP(name, n, what)                     \
 	static double name(void)                \
@@ -80,12 +81,14 @@ static void row(const char *name, double (*once)(void))
 		return (now() - t) / (n);       \
 	}
 LOOP(rmw, 100 * N, __atomic_fetch_add(&s.word, 1, __ATOMIC_SEQ_CST))
-LOOP(fence, 100 * N, __atomic_store_n(&s.word, 1, __ATOMIC_RELAXED); __atomic_thread_fence(__ATOMIC_SEQ_CST))
+LOOP(fence, 100 * N, __atomic_store_n(&s.word, 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST))
 LOOP(call, N, syscall(SYS_futex, &s.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0))
 LOOP(reads_clock, N, (void)now())
 LOOP(relaxes, N, relax())
 
-/* Words that it has, each in a line of its own, half of them read and looked at, half written: time for one. */
+/* Returns the time of an access to words that the processor has, each in a line of its own; half
+ * of them are read and looked at, half are written. */
 static double hit(void)
 {
 	enum { WORDS = 16 };
@@ -111,7 +114,7 @@ static double half_semop(void)
 	return semops() / 2;
 }
 
-/* ---- two ---- */
+/* ---- two processors -------------------------------------------------------------------------- */
 
 static void *answer(void *arg)
 {
@@ -124,7 +127,7 @@ static void *answer(void *arg)
 	return arg;
 }
 
-/* A message there and one back, a line each. */
+/* Returns half the time of a message there and back, a line each. */
 static double one_way(void)
 {
 	pthread_t t;
@@ -159,7 +162,7 @@ static void *dirty(void *arg)
 	return arg;
 }
 
-/* Time for one of the lines that the other one has just written. */
+/* Returns the time of an access to a line that the second processor has just written. */
 static double after_dirty(void (*all)(uint64_t round))
 {
 	pthread_t t;
@@ -179,7 +182,7 @@ static double after_dirty(void (*all)(uint64_t round))
 	return took / WAKES / LINES;
 }
 
-/* Independently of each other. */
+/* Reads the lines independently of each other. */
 static void read_all(uint64_t round)
 {
 	uint64_t sum = round;
@@ -189,7 +192,7 @@ static void read_all(uint64_t round)
 	s.word += (uint32_t)sum;
 }
 
-/* Until the last one is there. */
+/* Writes the lines and waits until the last store is visible. */
 static void write_all(uint64_t round)
 {
 	for (int k = 0; k < LINES; k++)
@@ -209,9 +212,10 @@ static double drain(void)
 
 static volatile double woken_at; /* before s.pong */
 static uint32_t wanted;
-static double call_took, wake_took, lines_took; /* the last: one of those that the sleeper had before */
+/* lines_took: an access to a line that the sleeper had before */
+static double call_took, wake_took, lines_took;
 
-/* From line to line, each known by the one before. */
+/* Goes from line to line; each line names the next. */
 static uint64_t chase(void)
 {
 	uint64_t at = 0;
@@ -241,7 +245,7 @@ static void *sleeper(void *arg)
 	return arg;
 }
 
-/* Wakes one n times that has slept for so long on an idle processor. */
+/* Wakes n times a kernel thread that has slept for `us` on an idle processor. */
 static void wakes(uint32_t n, unsigned us)
 {
 	pthread_t t;

@@ -1,6 +1,7 @@
-/* bench/sim/hook/base/atom.h - base/atom.h with a price: under the simulator each access to a shared word is told to the
- * machine (machine.h), which charges the virtual processor for the cache line and may let others run in between.
- * In the include path in front of src, so that the runtime's units are compiled with it as they are. */
+/* bench/sim/hook/base/atom.h - base/atom.h with a price: under the simulator each access to a
+ * shared word is told to the machine (machine.h), which charges the virtual processor for the
+ * cache line and may let others run in between. In the include path in front of src, so that the
+ * runtime's units are compiled with it as they are. */
 #ifndef KBI_SIM_ATOM_H
 #define KBI_SIM_ATOM_H
 
@@ -18,13 +19,17 @@ void sim_relax(void);
 #undef a_store_rlx
 #undef a_store_rel
 #define SIM_LOAD(a, order) \
-	({ const __auto_type sim_p = (a); sim_touch(sim_p, SIM_READ); __atomic_load_n(&sim_p->v_, order); })
-#define SIM_STORE(a, v, order)                                                                                         \
-	({                                                                                                             \
-		const __auto_type sim_q = (a);                                                                         \
-		const __auto_type sim_v = (v);                                                                         \
-		sim_touch(sim_q, SIM_WRITE);                                                                           \
-		__atomic_store_n(&sim_q->v_, sim_v, order);                                                            \
+	({ \
+		const __auto_type sim_p = (a); \
+		sim_touch(sim_p, SIM_READ); \
+		__atomic_load_n(&sim_p->v_, order); \
+	})
+#define SIM_STORE(a, v, order) \
+	({ \
+		const __auto_type sim_q = (a); \
+		const __auto_type sim_v = (v); \
+		sim_touch(sim_q, SIM_WRITE); \
+		__atomic_store_n(&sim_q->v_, sim_v, order); \
 	})
 #define a_load_rlx(a) SIM_LOAD(a, __ATOMIC_RELAXED)
 #define a_load_acq(a) SIM_LOAD(a, __ATOMIC_ACQUIRE)
@@ -45,7 +50,8 @@ void sim_relax(void);
 #undef a_cas_rel
 #undef a_cas_acqrel
 #define SIM_CAS(a, old, v) \
-	SIM_DO(a, __atomic_compare_exchange_n(&sim_r->v_, (old), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	SIM_DO(a, __atomic_compare_exchange_n(&sim_r->v_, (old), (v), false, __ATOMIC_SEQ_CST, \
+					      __ATOMIC_SEQ_CST))
 #define a_cas_rlx(a, old, v) SIM_CAS(a, old, v)
 #define a_cas_acq(a, old, v) SIM_CAS(a, old, v)
 #define a_cas_rel(a, old, v) SIM_CAS(a, old, v)
