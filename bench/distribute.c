@@ -1,27 +1,31 @@
-/* bench/distribute.c - how long from one VP holding all threads to every VP holding its share? (table 2
- * of "A scheduling mechanism for a lightweight process library": the time spent changing from serial to
- * parallel: a large number of threads is created at a time, they are distributed to every VP.)
+/* bench/distribute.c - how long does it take from one VP holding all threads to every VP holding
+ * its share? (Table 2 of "A scheduling mechanism for a lightweight process library": the time of
+ * the change from serial to parallel: many threads are created at a time and distributed to every
+ * VP.)
  *
- * The threads are created on VP 0 and stay ready: they look how things are and yield. The same for every scheduler:
+ * The threads are created on VP 0 and stay ready: each looks at the state and yields. For every
+ * scheduler:
  *
- * "share". Beginning: VP 0 holds all threads, none has run. Each other VP has one bound thread, which waits in the
- *   kernel, so that nobody is idle while they are created and nobody is given any (looked at: else the run fails). The
- *   clock starts, then all those are let go at one time; their VPs have nothing left. End: every VP holds 9/10 of
- *   N / VPs or more. A VP does if a thread that runs there finds so many ready there (kb_vp_ready: in its queues, or
- *   given to it so that only it takes them), itself included. So it is awake and has looked, what it holds nobody else
- *   will run, and it need not have run it yet.
- * "first", "ran". The same beginning. End: each VP has run one; 9/10 of its share of the threads have run last on each VP,
- *   at the same moment.
- * "create", "create+first", "create+ran". Beginning: no thread has been created, the other VPs sleep. To the last create;
- *   to the ends of "first" and "ran".
+ * "share". Beginning: VP 0 holds all threads, and none has run. Each further VP has one bound
+ * thread, which waits in the kernel, so that no VP is idle during the creation and none is given
+ * threads (checked: else the run fails). The clock starts, then all bound threads are let go at one
+ * time; their VPs have nothing left. End: every VP holds at least 9/10 of N / VPs. A VP holds its
+ * share if a thread that runs there finds this many ready threads there (kb_vp_ready: in the VP's
+ * queues, or given to the VP so that only this VP takes them), itself included. The VP is then
+ * awake and has looked, no different VP will run its threads, and it need not have run them yet.
+ * "first", "ran". The beginning of "share". End: each VP has run one thread; on each VP 9/10 of its
+ * share of the threads have run last, at one moment.
+ * "create", "create+first", "create+ran". Beginning: no thread has been created, and VPs 1 and up
+ * sleep. End: the last create; the ends of "first" and "ran".
  *
- * A run that does not get there within 2 s is counted as 2 s, and the note says so.
+ * A run that does not reach its end within 2 s is counted as 2 s, and the note says so.
  *
- * The paper's machine had a processor for each VP. Where there are fewer, the kernel would let each VP run for one or
- * more whole time slices (10 ms and more) before another one got its first turn, and nothing else would be seen.
- * So after every TURNS turns a VP offers its processor to the other kernel threads: all go on together, more slowly.
- * As in the paper's fork-join program this happens again and again: the first of ROUNDS is not counted (stacks are
- * touched for the first time), the median of the others is reported. */
+ * The paper's machine had a processor for each VP. With fewer processors, the kernel would let each
+ * VP run for one or more whole time slices (10 ms and more) before the next VP got its first turn,
+ * and the bench would measure only that. So after every TURNS turns a VP offers its processor to
+ * the remaining kernel threads: all go on together, more slowly. As in the paper's fork-join
+ * program the measurement is repeated: the first of ROUNDS rounds is not counted (stacks are
+ * touched for the first time), the median of the remaining rounds is reported. */
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -44,7 +48,7 @@ static struct {
 	_Alignas(64) struct {
 		_Alignas(64) unsigned at; /* threads that have run here last */
 		unsigned turns, has;  /* has its share */
-		uint32_t go;          /* what its thread waits for in the kernel */
+		uint32_t go;          /* the word on which its bound thread waits in the kernel */
 		kb_sem_t call;
 	} vp[VPS_MOST];
 } d;
@@ -76,7 +80,7 @@ static void arrive(int vp)
 		set_once(&d.ran);
 }
 
-/* By one thread of this VP after the other. */
+/* Called by the threads of this VP in turn; counts the VPs that hold their share. */
 static void look(int vp)
 {
 	unsigned n = 0, has;
@@ -121,9 +125,10 @@ static void *ready(void *arg)
 	return arg;
 }
 
-/* ---- who keeps the other VPs from having anything ---- */
+/* ---- bound threads, which keep VPs 1 and up from taking threads ---- */
 
-/* Those of two VPs, who let go two others each, and so on: else VP 0 would be busy with waking kernel threads. */
+/* Lets go the bound threads of two VPs; each lets go two more, and so on. Otherwise VP 0 would be
+ * busy waking kernel threads. */
 static void let_go(unsigned vp)
 {
 	for (unsigned i = 2 * vp + 1; i <= 2 * vp + 2 && i < d.vps; i++) {

@@ -1,11 +1,15 @@
-/* bench/mpi.c - threads that wait for MPI: two ranks of bench/mpi/load.c, for each MPI that it was built for, on kernel
- * threads, on the drop-in alone, and with the layer over MPI in between. The measuring process starts mpirun, reads a line
- * for each metric and ends it when there is none for long: a row has all its metrics, or says why not.
+/* bench/mpi.c - threads that wait for MPI: two ranks of bench/mpi/load.c, for each MPI that load.c
+ * was built for, on kernel threads, on the drop-in alone, and with the layer over MPI in between.
+ * The measuring process starts mpirun, reads a line for each metric and ends mpirun when no line
+ * comes for long: a row has all its metrics, or gives the reason.
  *
- * One thread: with MPI_Init, and (metrics with -mt) with MPI_THREAD_MULTIPLE, which all the other rows have.
- * round-trip: each thread sends its partner in the other rank a word and gets one back, all at once; wall time by threads.
+ * One thread: with MPI_Init, and (metrics with -mt) with MPI_THREAD_MULTIPLE, which all further
+ * rows have.
+ * round-trip: all threads at once each send a word to their partner in the second rank and get a
+ * word back; wall time by threads.
  * hop: a word goes through all threads of both ranks. message: one way, in windows of 64.
- * compute-N: pieces of N us, after each an exchange with the partner: wall time by that of the work alone.
+ * compute-N: pieces of N us, after each an exchange with the partner: wall time divided by the time
+ * of the work alone.
  * collective: an MPI_Allreduce on a communicator for each thread; wall time by threads.
  * halo: a sweep of a stencil with a thread a tile; halo-omp: by OpenMP's team with barriers. */
 #include <errno.h>
@@ -34,7 +38,7 @@ static struct {
 	const struct bench_case *c;
 	pid_t mpirun;
 	int from;
-	char text[LINE], last[LINE]; /* what has come of a line so far; the last line without a figure */
+	char text[LINE], last[LINE]; /* the line read in part; the last line without a figure */
 	size_t have;
 } r;
 

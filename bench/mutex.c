@@ -1,7 +1,7 @@
-/* bench/mutex.c - what does a mutex cost, uncontended (one thread; more, each with its own) and with 16 threads that do
- * nothing but lock it, count and unlock? Wall-clock time / number of lock+unlock pairs of all threads together.
- * The count is checked. attempt-1 and attempt-2: the lecture's two mutexes from a futex (example/lecture/futex.c tells
- * what is wrong with the first). */
+/* bench/mutex.c - what does a mutex cost, uncontended (one thread; more threads, each with its own
+ * mutex) and with 16 threads that only lock it, count and unlock? Wall-clock time / number of
+ * lock+unlock pairs of all threads together. The count is checked. attempt-1 and attempt-2: the
+ * lecture's two mutexes from a futex (example/lecture/futex.c explains the fault of the first). */
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -29,7 +29,7 @@ static struct {
 	struct own *own;
 } r;
 
-/* What each thread does. */
+/* The loop of each thread. */
 CREW_INLINE void *turns(int (*lock)(void *), int (*unlock)(void *), void *m, uint64_t *count)
 {
 	crew_gate_wait(&r.gate);
@@ -99,7 +99,7 @@ static int futex_wake(uint32_t *futex)
 	return (int)syscall(SYS_futex, futex, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Counts everybody who tries. */
+/* Counts every thread that tries to lock. */
 static int lock_1(void *futex)
 {
 	uint32_t c;
@@ -190,7 +190,7 @@ static void report(const char *metric, void *(*fn)(void *))
 	bench_report(metric, "ns", bench_scale(r.c, once, &fn) / r.c->threads * 1e9);
 }
 
-/* shared: turns at one mutex. own: at the thread's own; of one thread there is no difference. */
+/* shared: turns at one mutex. own: turns at the thread's own mutex; with one thread both are alike. */
 static void ask(const struct bench_case *c, enum crew kind, void *(*shared)(void *), void *(*own)(void *))
 {
 	r.c = c;

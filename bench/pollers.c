@@ -1,7 +1,8 @@
-/* bench/pollers.c - how many virtual processors should poll at once? The Fujitsu paper (section 3.2) leaves it to what
- * performance and power are asked for. Its ring with neighbours on different virtual processors, so that all of them
- * wait most of the time; the option pollers from 1, the paper's exclusive agent, to all. What it costs: one-way latency,
- * the processor time of a message, and, where the machine tells (RAPL by powercap), the energy of one. */
+/* bench/pollers.c - how many virtual processors should poll at once? The Fujitsu paper (section
+ * 3.2) leaves the number to the wanted performance and power. The bench runs the paper's ring with
+ * neighbours on different virtual processors, so that all wait most of the time; option pollers
+ * goes from 1, the paper's exclusive agent, to all. Costs: one-way latency, the processor time of a
+ * message and, where the machine measures it (RAPL by powercap), the energy of a message. */
 #include <sys/resource.h>
 
 #include "ring.h"

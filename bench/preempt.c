@@ -1,10 +1,11 @@
-/* bench/preempt.c - threads that compute and call nobody, more of them than processors.
- * Many of them, for 2 s (with --quick, too: fewer turns of each say nothing): "share" is how far the one that is furthest
- * from the mean is from it, in per cent of the mean; "wake-up" is how late a thread wakes up that naps for 1 ms again and
- * again beside them, p99.
- * One more than processors: "piece" is the processor time of the whole process for a piece of their work, the best of
- * some windows that are much longer than a quantum. "kochab-posix-off" does the same without a quantum: there the one
- * too many has no turn, and the difference is what taking turns costs. */
+/* bench/preempt.c - threads that compute and make no call, more threads than processors.
+ * Many threads, for 2 s (with --quick, too: fewer turns of each say nothing): "share" is the
+ * distance of the thread furthest from the mean, in per cent of the mean; "wake-up" is how late a
+ * thread beside them wakes that naps for 1 ms again and again, p99.
+ * One thread more than processors: "piece" is the processor time of the whole process for a piece
+ * of the work, the best of some windows that are much longer than a quantum. "kochab-posix-off"
+ * runs this without a quantum: there the surplus thread has no turn, and the difference is the cost
+ * of taking turns. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -63,7 +64,8 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* All compute for so long, one naps beside them if asked to; the processor time of that. */
+/* Lets all threads compute for `seconds`, with a napping thread beside them if `nap`. Returns the
+ * process's processor time. */
 static double together(double seconds, int nap)
 {
 	uintptr_t napping;

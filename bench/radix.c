@@ -1,14 +1,16 @@
-/* bench/radix.c - what does starting and ending threads cost a program that does it often? The radix sort of "A
- * scheduling mechanism for a lightweight process library" (sections 4.1 to 4.4): 2^22 keys of 32 bits, 64 threads,
- * radix 2^1 ... 2^16. For each digit the keys are counted in parallel, one thread adds up who begins where, and the
- * keys are moved in parallel. Threads wait for each other as in the paper: surplus ones end before the serial part,
- * new ones are created for the parallel part. At 2^1 that is 64 times.
+/* bench/radix.c - what do the start and end of threads cost a program that does both often? The
+ * radix sort of "A scheduling mechanism for a lightweight process library" (sections 4.1 to 4.4):
+ * 2^22 keys of 32 bits, 64 threads, radix 2^1 ... 2^16. For each digit the keys are counted in
+ * parallel, one thread adds up where each piece begins, and the keys are moved in parallel. Threads
+ * wait for each other as in the paper: surplus threads end before the serial part, new threads are
+ * created for the parallel part. At radix 2^1 this happens 64 times.
  *
- * Against: the same on kernel threads (nptl), which the paper's figures 9 and 10 have with barriers of a mutex and a
- * condition variable (nptl-cond); POSIX barriers (nptl-barrier); and what the work itself takes: one kernel thread
- * on each processor, bound to it, at barriers that spin (spin). Schedulers against each other: figure 8. The time each
- * virtual processor has nothing to run: table 3. The pieces are the same everywhere, 64 of them.
- * Keys are random, or a file's bytes, four to a key. Each sort's result is verified: in order, and the same keys. */
+ * Compared with: the sort on kernel threads (nptl), which the paper's figures 9 and 10 have with
+ * barriers of a mutex and a condition variable (nptl-cond); POSIX barriers (nptl-barrier); and the
+ * time of the work itself: one kernel thread bound to each processor, at barriers that spin (spin).
+ * Schedulers against each other: figure 8. The time in which each virtual processor has nothing to
+ * run: table 3. Every form sorts 64 pieces. Keys are random, or a file's bytes, four to a key. Each
+ * sort's result is verified: the keys are in order, and no key is lost or changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,8 +59,9 @@ static size_t begin_of(unsigned piece)
 	return r.n * piece / r.pieces;
 }
 
-/* A digit of one bit: with a table each key would wait for the store of the one before, and the work would hide what
- * the threads cost. Both numbers stay in registers; no branch depends on a key. */
+/* A digit of one bit: with a table each key would wait for the store of the previous key, and the
+ * work would hide the cost of the threads. Both counts stay in registers; no branch depends on a
+ * key. */
 static void count_bits(unsigned digit, unsigned piece)
 {
 	uint32_t *table = r.table + r.row * piece, *from = r.work[digit & 1], ones[4] = { 0 };
@@ -228,7 +231,7 @@ static void *move_piece(void *i)
 	return NULL;
 }
 
-/* The one that goes on has the first piece. */
+/* The thread that goes on has the first piece. */
 CREW_INLINE void in_parallel(enum crew kind, void *(*each)(void *))
 {
 	for (unsigned i = 1; i < r.pieces; i++)
@@ -288,7 +291,9 @@ static void wait_cond(void)
 	pthread_mutex_unlock(&r.lock);
 }
 
-/* acquire and release: what was written before anybody came is seen by all who leave */
+/* A thread that leaves sees everything that was written before any thread arrived: the last thread's
+ * acq_rel add to r.arrived sees the adds before it, and its release store of r.spun pairs with the
+ * acquire load by which the waiting threads leave. */
 static void wait_spinning(void)
 {
 	unsigned round = __atomic_load_n(&r.spun, __ATOMIC_RELAXED);
@@ -398,8 +403,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The first sort is not counted: all memory is touched for the first time. Idle times: per sort, without what lies
- * between two of them. */
+/* The first sort is not counted: all memory is touched for the first time. Idle times are per sort,
+ * without the time between two sorts. */
 static void measure(const struct bench_case *c, enum crew kind, double (*sort)(void))
 {
 	double ms[SORTS], idle[VPS_SHOWN] = { 0 }, sum = 0;
@@ -429,7 +434,8 @@ static void measure(const struct bench_case *c, enum crew kind, double (*sort)(v
 	}
 }
 
-/* The memory is taken when Kochab has started: processes as virtual processors share what comes after. */
+/* Allocates the memory after Kochab has started: virtual processors that are processes share memory
+ * mapped afterwards. */
 CREW_INLINE void run(const struct bench_case *c, enum crew kind, double (*sort)(void))
 {
 	crew_start(&r.attr, kind, c);

@@ -1,6 +1,7 @@
-/* bench/rendezvous_ipc.c - an 8-byte message from a thread of one program to a thread of another that waits for it: time
- * per message, there and back. More threads are more pairs: 2 threads are one pair. The other program is a
- * fork of this one, before anything else runs. With 2 processors each program has one of its own. */
+/* bench/rendezvous_ipc.c - an 8-byte message from a thread of one program to a thread of a second
+ * program that waits for it: time per message, there and back. More threads are more pairs: 2
+ * threads are one pair. The second program is a fork of the first, made before anything else runs.
+ * With 2 processors each program has its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -30,7 +31,7 @@ struct seat {
 	uintptr_t thread;
 };
 
-/* What both programs see. */
+/* Memory shared by both programs. */
 struct common {
 	uint64_t rounds; /* of the next lap; 0: the end */
 	uint32_t begin, end;
@@ -151,7 +152,7 @@ static void raise_queue_limit(unsigned queues)
 	fclose(f);
 }
 
-/* One message is under way in each at most; the system counts the bytes of all of them, too. */
+/* Each queue holds one message at most; the system limits the bytes of all queues together, too. */
 static void open_queue(unsigned i, int *end)
 {
 	struct mq_attr a = { .mq_maxmsg = 1, .mq_msgsize = 8 };

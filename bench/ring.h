@@ -1,8 +1,9 @@
-/* bench/ring.h - the paper's experiment: n threads in a ring pass an 8-byte message on. Each thread has
- * a buffer (node) of its own; it waits for a message there, reads it and sends the next one to its
- * neighbour. One-way latency = time between two sends of one thread / number of threads. The message is
- * the number of the hop, which every thread checks: a lost, doubled or stale message fails the bench
- * (a lost one by the driver's time limit). A way of waiting is three functions: make, send, receive. */
+/* bench/ring.h - the paper's experiment: n threads in a ring pass an 8-byte message on. Each thread
+ * has its own buffer (node); it waits there for a message, reads it and sends the next message to
+ * its neighbour. One-way latency = time between two sends of one thread / number of threads. The
+ * message is the number of the hop, which every thread checks: a lost, doubled or stale message
+ * fails the bench (a lost message by the driver's time limit). A way of waiting is three functions:
+ * make, send, receive. */
 #ifndef KOCHAB_BENCH_RING_H
 #define KOCHAB_BENCH_RING_H
 
@@ -44,8 +45,8 @@ void ring_kochab_own(const struct bench_case *c);
 /* Light threads on a ring that the caller has begun. */
 void ring_kochab_run(struct ring *r, const struct bench_case *c, int own);
 
-/* Allocates nodes, runs `seat` on n kernel threads on the first `cpus` CPUs, reports. one_each: each is
- * bound to one CPU. */
+/* Allocates nodes, runs `seat` on n kernel threads on the first `cpus` CPUs, reports. one_each:
+ * each kernel thread is bound to one CPU. */
 void ring_kernel_threads(
 	const struct bench_case *c, size_t node_size, void *(*seat)(void *), unsigned cpus, int one_each);
 void ring_prepare(struct ring *r, const struct bench_case *c, size_t node_size);
@@ -59,16 +60,17 @@ static inline void *ring_node(const struct ring *r, unsigned i)
 	return r->nodes + (size_t)(i % r->c->threads) * r->node_size;
 }
 
-/* Seat 0 measures laps of so many rounds, more each time until they take long enough: what came before was the
- * warm-up. So is a lap by which it has become faster, for RING_WARM at most: a round of 100,000 threads takes as long as a
- * short measurement, and the caches need ten of them. */
+/* Seat 0 measures laps of `rounds` rounds, with more rounds each time until a lap takes long
+ * enough: earlier laps were the warm-up. A lap that is faster per round than the lap before counts
+ * as warm-up, too, for RING_WARM at most: a round of 100,000 threads takes as long as a short
+ * measurement, and the caches need ten rounds. */
 struct ring_clock {
 	uint64_t rounds; /* of this lap */
 	double start, warm, each; /* s; of the warm-up, and a round of the lap before */
 };
 #define RING_WARM 1.0 /* s */
 
-/* A lap is over. The rounds of the next one; 0: enough. */
+/* Ends a lap. Returns the rounds of the next lap, or 0 if the measurement is finished. */
 static __attribute__((noinline, unused)) uint64_t ring_clock_lap(struct ring_clock *k, struct ring *r)
 {
 	double took = bench_now() - k->start, each = took / (double)k->rounds;
@@ -89,7 +91,7 @@ static __attribute__((noinline, unused)) uint64_t ring_clock_lap(struct ring_clo
 	return k->rounds;
 }
 
-/* Every seat runs the same loop, as the paper's threads do; seat 0 sends the first message, and the last one. */
+/* Every seat runs one loop, as the paper's threads do; seat 0 sends the first message and the last. */
 RING_INLINE void *ring_sit(struct ring_seat *seat, void (*make)(void *), void (*send)(void *, uint64_t),
 	uint64_t (*receive)(void *), void (*relax)(void))
 {

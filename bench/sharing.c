@@ -1,7 +1,7 @@
-/* bench/sharing.c - false sharing: each of N threads, on a processor of its own, stores to a variable of its own.
- * Which runs faster, the one with the variables side by side or the one with padding between them? (The lecture's
- * thread1 and thread2.) Wall-clock time / number of stores of one thread: alone on their lines they do not disturb each
- * other. */
+/* bench/sharing.c - false sharing: each of N threads, on its own processor, stores to its own
+ * variable. Which program is faster: variables side by side, or with padding between them? (The
+ * lecture's thread1 and thread2.) Wall-clock time / number of stores of one thread: variables alone
+ * on their lines do not disturb each other. */
 #include <errno.h>
 
 #include "crew.h"
@@ -13,7 +13,7 @@ static struct {
 	const struct bench_case *c;
 	uintptr_t threads[MOST];
 	uint64_t each;
-	size_t apart; /* ints from one variable to the next */
+	size_t apart; /* distance of two variables, in ints */
 	struct crew_gate gate;
 	_Alignas(LINE) volatile int word[MOST * LINE / sizeof(int)];
 } r;

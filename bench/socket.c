@@ -1,6 +1,7 @@
-/* bench/socket.c - an 8-byte message through a socketpair, there and back between two threads: time per message.
- * "bare" is one kernel thread that makes the same system calls in the same order: send, a receive that finds nothing, a
- * receive. Blocking descriptors, as plain threads use them. More threads are more pairs. */
+/* bench/socket.c - an 8-byte message through a socketpair, there and back between two threads: time
+ * per message. "bare" is one kernel thread that makes these system calls in this order: send, a
+ * receive that finds nothing, a receive. Blocking descriptors, as plain threads use them. More
+ * threads are more pairs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -101,7 +102,8 @@ static void run(const struct bench_case *c, enum crew kind)
 
 CREW_WAYS(run)
 
-/* One message: the sender's call, the receiver's vain one, and the one that gets it. */
+/* One message: the sender's call, the receiver's call that finds nothing, and the call that gets
+ * the message. */
 static double bare_once(void *arg, uint64_t rounds)
 {
 	struct run *r = arg;

@@ -1,13 +1,14 @@
-/* bench/stdio.c - what does a character cost? putc, which locks the stream for each; putc_unlocked, which is for one
- * thread only; and putc_unlocked of many between flockfile and funlockfile (the lecture's naive and efficient program).
- * One stream to /dev/null for all threads; wall-clock time / number of characters of all together. */
+/* bench/stdio.c - what does a character cost? putc, which locks the stream for each character;
+ * putc_unlocked, for one thread only; and many putc_unlocked between flockfile and funlockfile (the
+ * lecture's naive and efficient program). One stream to /dev/null for all threads; wall-clock time
+ * / number of characters of all threads together. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "crew.h"
 
-enum { AT_ONCE = 1000 }; /* characters for one flockfile */
+enum { AT_ONCE = 1000 }; /* characters per flockfile */
 
 static struct {
 	struct crew_attr attr;

@@ -1,14 +1,17 @@
-/* bench/turns.c - has each connection of a server its fair turn? N clients, kernel threads of this process, ask over a
- * stream socket each and ask again as soon as they have an answer. The server, a process of its own, has a thread for
- * each connection, which reads a question, computes and answers. Its threads are the kernel's, or the drop-in's:
- * the same code. Server and clients use one processor, or share two, or (placement "spread") have a part of them each.
+/* bench/turns.c - has each connection of a server its fair turn? N clients, kernel threads of this
+ * process, each ask over a stream socket and ask again as soon as they have an answer. The server,
+ * a process of its own, has a thread for each connection, which reads a question, computes and
+ * answers. Its threads are kernel threads or the drop-in's, with one source. Server and clients use
+ * one processor, or share two, or (placement "spread") each have a part of them.
  *
- * "p50" to "longest": the time from question to answer. "request": wall time of the window divided by the answers of
- * all, so that a million divided by it is the requests a second. "behind", "ahead": how many answers less than the mean
- * the least served client got, and how many more the most served client, in per cent of the mean.
+ * "p50" to "longest": the time from question to answer. "request": wall time of the window divided
+ * by the answers of all clients, so a million divided by this value is the requests per second.
+ * "behind", "ahead": how many answers less than the mean the least served client got, and how many
+ * more the most served client, in per cent of the mean.
  *
- * A question is the number of steps to compute, which the clients' process has measured before: the work is the same
- * for both servers, and a thread that loses its processor meanwhile has not computed. Every wait has an end: PATIENCE_S. */
+ * A question is the number of steps to compute, which the clients' process has measured before:
+ * both servers have equal work, and a thread that loses its processor meanwhile has not computed.
+ * Every wait has an end: PATIENCE_S. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -163,7 +166,7 @@ static void give_up_server(const char *what)
 	bench_fail("the server %s within %d s", what, PATIENCE_S);
 }
 
-/* At most `limit` seconds. `what`: the server does or fails to do if it goes on. */
+/* Waits at most `limit` seconds. `what`: the fault of a server that is still there afterwards. */
 static void await_end_of_server(double limit, const char *what, int early)
 {
 	for (double end = bench_now() + limit; !look_at_server(early); usleep(1000))
@@ -173,8 +176,9 @@ static void await_end_of_server(double limit, const char *what, int early)
 
 /* ---- the clients ------------------------------------------------------------------------------------------- */
 
-/* The wait of a client that was never served is seen, too: its last answer counts as a latency although the window is over,
- * and the first one although its question is older. The phase is all that is told, so relaxed loads do. */
+/* The wait of a client that was never served is counted, too: its last answer counts as a latency
+ * although the window is over, and its first answer although the question is older. Only the phase
+ * is passed on, so relaxed loads are enough. */
 static void *ask_server(void *arg)
 {
 	struct client *me = arg;

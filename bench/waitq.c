@@ -1,9 +1,9 @@
-/* bench/waitq.c - what does a wait queue cost, per waiter that goes in and is taken out? The list under
- * a lock bit that our objects use, against Lesser Bear's two queues (a private one of whoever holds the
- * object, and one with a single producer per processor that feeds it, without read-modify-write) and
- * against a stack that is taken as a whole. 1 thread: waiters and holder on one processor; 2: a waiter's
- * processor and a holder's. Each form does all that a mutex needs: a waiter that has queued itself must
- * see an unlock, or be seen by it. */
+/* bench/waitq.c - what does a wait queue cost, per waiter that enters and is taken out? The list
+ * under a lock bit that Kochab's objects use, compared with Lesser Bear's two queues (a private
+ * queue of the thread that holds the object, and a queue with a single producer per processor that
+ * feeds it, without read-modify-write) and with a stack that is taken as a whole. 1 thread: waiters
+ * and holder on one processor; 2: a waiter's processor and a holder's. Each form does all that a
+ * mutex needs: a waiter that has queued itself must see an unlock, or be seen by it. */
 #include <pthread.h>
 #include <stdlib.h>
 

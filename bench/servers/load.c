@@ -1,6 +1,7 @@
-/* load.c - load for a key-value server: connections that each send a batch of requests, wait for all answers, send the
- * next. One thread, epoll. Every byte of every answer is compared with what it must be. Prints one line:
- * requests, seconds, requests/s, p50, p99 and longest latency in us, CPU seconds of the server. */
+/* load.c - load for a key-value server: each connection sends a batch of requests, waits for all
+ * answers and sends the next batch. One thread, epoll. Every byte of every answer is compared with
+ * the expected byte. Prints one line: requests, seconds, requests/s, p50, p99 and longest latency
+ * in us, CPU seconds of the server. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -113,7 +114,7 @@ static void print_all(void)
 			printf("%llu ns %llu\n", (unsigned long long)bucket_ns(i), (unsigned long long)bucket[i]);
 }
 
-/* ---- requests and what must come back ---- */
+/* ---- requests and their expected answers ---- */
 
 /* The value of a key never changes, so an answer is known before it comes. */
 static size_t value(char *to, unsigned key)

@@ -47,7 +47,8 @@ template <class Once> static double scale(Once once)
 	}
 }
 
-/* A lap of the ring is over: the rounds of the next one; 0: enough, and reported. */
+/* Ends a lap of the ring. Returns the rounds of the next lap, or 0 if the measurement is finished
+ * and reported. */
 struct ring_clock {
 	uint64_t rounds;
 	double start;
@@ -149,7 +150,7 @@ template <class R> struct questions {
 		return now() - start;
 	}
 
-	/* Each thread does step() n times: seconds for one. */
+	/* Each thread calls step() n times. Returns the seconds of one call. */
 	template <class Step> static double steps(Step step)
 	{
 		return scale([&](uint64_t n) {
