@@ -1,6 +1,6 @@
-/* bench/crew.h - the same small program on lightweight and on kernel threads: create, join, park. A crew
- * is the three ways to have threads (light, own TLS, pthread); under the drop-in the pthread way is
- * Kochab too. Everything is inline so that the choice costs nothing in the measured loops. */
+/* bench/crew.h - the same small program on lightweight and on kernel threads: create, join, park. A
+ * crew is the three ways to have threads (light, own TLS, pthread); under the drop-in the pthread
+ * way is Kochab too. Everything is inline so that the choice costs nothing in the measured loops. */
 #ifndef KOCHAB_BENCH_CREW_H
 #define KOCHAB_BENCH_CREW_H
 
@@ -119,8 +119,8 @@ static inline void crew_gate_wait(struct crew_gate *g)
 
 struct crew_park;
 
-/* Creates `count` threads that count themselves in and wait; returns when all wait. *made: how many could
- * be created, *error: why not all. */
+/* Creates `count` threads that count themselves in and wait; returns when all wait. *made: how many
+ * could be created, *error: why not all. */
 struct crew_park *crew_park(enum crew kind, const struct bench_case *c, unsigned *made, int *error);
 void crew_unpark(struct crew_park *p);
 void crew_sleep(enum crew kind, double seconds);

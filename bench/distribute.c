@@ -94,8 +94,8 @@ static void look(int vp)
 		set_once(&d.shared);
 }
 
-/* Each does a little at its end: threads that only end are not worth their move, which the runtime would find out and
- * reckon with in the next round. */
+/* Each does a little at its end: threads that only end are not worth their move, which the runtime
+ * would find out and reckon with in the next round. */
 static void work(void)
 {
 	double until = bench_now() + 2e-6;

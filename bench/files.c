@@ -1,7 +1,8 @@
-/* bench/files.c - regular files. "pread": a thread reads blocks of 4 KiB, at random, of a file that is in the page
- * cache. "fsync": N threads write a block to a file of their own and make it safe, again and again; time for each, all
- * together, and processor time. "new file": the same with a file that is made, and is gone when it is closed.
- * The way a call takes is part of the question: "kochab-handoff" is Kochab where io_uring is forbidden. */
+/* bench/files.c - regular files. "pread": a thread reads blocks of 4 KiB, at random, of a file that
+ * is in the page cache. "fsync": N threads write a block to a file of their own and make it safe,
+ * again and again; time for each, all together, and processor time. "new file": the same with a
+ * file that is made, and is gone when it is closed. The way a call takes is part of the question:
+ * "kochab-handoff" is Kochab where io_uring is forbidden. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* bench/forkjoin.c - what does recursive parallelism cost? fib(n), each call of which creates a thread
- * for fib(n-1), computes fib(n-2) itself and joins; time / number of threads created. `threads` asks for
- * at least so many of them: the smallest n that gives them is taken. Kernel threads: a small n. */
+/* bench/forkjoin.c - what does recursive parallelism cost? fib(n), each call of which creates a
+ * thread for fib(n-1), computes fib(n-2) itself and joins; time / number of threads created.
+ * `threads` asks for at least so many of them: the smallest n that gives them is taken. Kernel
+ * threads: a small n. */
 #include <stdlib.h>
 
 #include "crew.h"

@@ -1,5 +1,5 @@
-/* bench/gomp.h - libgomp's entries, which gcc calls for OpenMP's directives: so no compiler for them is needed.
- * Included by omp.c and mpi/halo.c. */
+/* bench/gomp.h - libgomp's entries, which gcc calls for OpenMP's directives: so no compiler for
+ * them is needed. Included by omp.c and mpi/halo.c. */
 #ifndef BENCH_GOMP_H
 #define BENCH_GOMP_H
 

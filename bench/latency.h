@@ -1,6 +1,7 @@
-/* bench/latency.h - how often each latency was seen, in log-linear classes: 128 of them for each power of two, so that
- * a percentile is too large by less than one part in 128. Nanoseconds; from 2^40 (18 minutes) on all are in the last class.
- * A single thread counts; several threads' counts are added up when they have ended. */
+/* bench/latency.h - how often each latency was seen, in log-linear classes: 128 of them for each
+ * power of two, so that a percentile is too large by less than one part in 128. Nanoseconds; from
+ * 2^40 (18 minutes) on all are in the last class. A single thread counts; several threads' counts
+ * are added up when they have ended. */
 #ifndef KOCHAB_BENCH_LATENCY_H
 #define KOCHAB_BENCH_LATENCY_H
 
@@ -13,8 +14,8 @@ struct latency {
 	uint32_t count[LATENCY_CLASSES];
 };
 
-/* Below 128 each number has a class of its own; from there on numbers with the same length and the same first eight bits
- * share a class. The first bit is always set. */
+/* Below 128 each number has a class of its own; from there on numbers with the same length and the
+ * same first eight bits share a class. The first bit is always set. */
 static inline unsigned latency_class(uint64_t ns)
 {
 	if (ns < LATENCY_PART)

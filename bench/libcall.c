@@ -1,5 +1,6 @@
-/* bench/libcall.c - what does a system call of libc's cost, where virtual processors are processes and it is taken over, by
- * each way to do that? Two that ask for a number: getppid is taken over, getuid is not. One thread. */
+/* bench/libcall.c - what does a system call of libc's cost, where virtual processors are processes
+ * and it is taken over, by each way to do that? Two that ask for a number: getppid is taken over,
+ * getuid is not. One thread. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
-/* bench/memory.c - how many bytes does a parked thread hold? N threads wait on a semaphore; the growth of
- * the resident set, of the page tables (the kernel's, not in the resident set) and of the control group's
- * memory (everything, also other programs' of the group) / N. If not all threads can be created, the
- * figure is for those that could, and the note says how many. */
+/* bench/memory.c - how many bytes does a parked thread hold? N threads wait on a semaphore; the
+ * growth of the resident set, of the page tables (the kernel's, not in the resident set) and of the
+ * control group's memory (everything, also other programs' of the group) / N. If not all threads
+ * can be created, the figure is for those that could, and the note says how many. */
 #include <stdlib.h>
 
 #include "crew.h"

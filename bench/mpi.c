@@ -90,7 +90,8 @@ static const char *absent(const struct bench_method *m, const char *self)
 
 /* ---- starting it ------------------------------------------------------------------------------------------ */
 
-/* A rank has its share of the virtual processors. More ranks than processors, and root, must be allowed to Open MPI. */
+/* A rank has its share of the virtual processors. More ranks than processors, and root, must be
+ * allowed to Open MPI. */
 static void set_environment(void)
 {
 	char vps[16];

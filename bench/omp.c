@@ -1,7 +1,8 @@
-/* bench/omp.c - the cost of OpenMP's own steps. After EPCC's syncbench: an empty parallel region, a barrier, a critical
- * section, all by a team of `threads`, and a nested region of eight threads inside a team of four. libgomp is asked by the
- * entries that gcc calls for the directives, so no compiler is needed. Wall-clock time / number of steps; of critical
- * sections, of all threads together. */
+/* bench/omp.c - the cost of OpenMP's own steps. After EPCC's syncbench: an empty parallel region, a
+ * barrier, a critical section, all by a team of `threads`, and a nested region of eight threads
+ * inside a team of four. libgomp is asked by the entries that gcc calls for the directives, so no
+ * compiler is needed. Wall-clock time / number of steps; of critical sections, of all threads
+ * together. */
 #include <string.h>
 
 #include "bench.h"

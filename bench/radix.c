@@ -291,9 +291,9 @@ static void wait_cond(void)
 	pthread_mutex_unlock(&r.lock);
 }
 
-/* A thread that leaves sees everything that was written before any thread arrived: the last thread's
- * acq_rel add to r.arrived sees the adds before it, and its release store of r.spun pairs with the
- * acquire load by which the waiting threads leave. */
+/* A thread that leaves sees everything that was written before any thread arrived: the last
+ * thread's acq_rel add to r.arrived sees the adds before it, and its release store of r.spun pairs
+ * with the acquire load by which the waiting threads leave. */
 static void wait_spinning(void)
 {
 	unsigned round = __atomic_load_n(&r.spun, __ATOMIC_RELAXED);

@@ -1,5 +1,6 @@
-/* bench/ring_kernel.c - waiting in the kernel without the pthread layer (futex, pipe), and not waiting
- * at all: busy polling of the buffer (section 2.3 of the paper), which holds a CPU per thread. */
+/* bench/ring_kernel.c - waiting in the kernel without the pthread layer (futex, pipe), and not
+ * waiting at all: busy polling of the buffer (section 2.3 of the paper), which holds a CPU per
+ * thread. */
 #include <linux/futex.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -45,8 +46,8 @@ void ring_futex(const struct bench_case *c)
 	ring_kernel_threads(c, sizeof(struct word_node), futex_seat, bench_cpus(), 0);
 }
 
-/* A thread per CPU, bound to it, while there are enough CPUs: else the kernel may keep two of them on one.
- * One line travels per message: the receiver never writes to what the sender writes. */
+/* A thread per CPU, bound to it, while there are enough CPUs: else the kernel may keep two of them
+ * on one. One line travels per message: the receiver never writes to what the sender writes. */
 RING_INLINE void poll_send(void *p, uint64_t message)
 {
 	struct word_node *n = p;

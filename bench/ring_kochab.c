@@ -1,5 +1,6 @@
-/* bench/ring_kochab.c - waiting as a lightweight thread on its notification area (kb_event), polled by
- * the agents of the virtual processors (section 4.2.3 of the paper). The message travels in the event. */
+/* bench/ring_kochab.c - waiting as a lightweight thread on its notification area (kb_event), polled
+ * by the agents of the virtual processors (section 4.2.3 of the paper). The message travels in the
+ * event. */
 #include <string.h>
 
 #include <kochab/kochab.h>

@@ -1,6 +1,6 @@
-/* bench/ring_pthread.c - waiting the way pthread programs do: condition variable, semaphore. The same
- * code is measured on kernel threads (condvar, sem) and, unmodified, under the drop-in (kochab-posix,
- * kochab-posix-sem). */
+/* bench/ring_pthread.c - waiting the way pthread programs do: condition variable, semaphore. The
+ * same code is measured on kernel threads (condvar, sem) and, unmodified, under the drop-in
+ * (kochab-posix, kochab-posix-sem). */
 #include <semaphore.h>
 
 #include "ring.h"

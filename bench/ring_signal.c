@@ -1,6 +1,6 @@
 /* bench/ring_signal.c - waiting by POSIX real-time signals, as in the paper: pthread_kill + sigwait
- * directly (4.2.1), and through a polling agent, a thread on a CPU of its own that watches everybody's
- * notification byte and sends the signal (4.2.2). */
+ * directly (4.2.1), and through a polling agent, a thread on a CPU of its own that watches
+ * everybody's notification byte and sends the signal (4.2.2). */
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>

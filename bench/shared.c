@@ -1,6 +1,7 @@
-/* bench/shared.c - threads of two processes that wait for each other through process-shared objects of POSIX, which keep
- * libc's layout: condition variables with their mutex, semaphores, a barrier. A thread asks, and any thread of the other
- * process answers: time until a thread has woken another, and for a meeting of all at the barrier. */
+/* bench/shared.c - threads of two processes that wait for each other through process-shared objects
+ * of POSIX, which keep libc's layout: condition variables with their mutex, semaphores, a barrier.
+ * A thread asks, and any thread of the other process answers: time until a thread has woken
+ * another, and for a meeting of all at the barrier. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -165,7 +166,8 @@ static void threads(unsigned n, void *(*fn)(void *))
 
 static void run(const struct bench_case *c)
 {
-	/* each process has as many virtual processors: both are to have no more processors than kernel threads have */
+	/* each process has as many virtual processors: both are to have no more processors than kernel
+	 * threads have */
 	int e = bench_confine(c->vps);
 	pid_t pid;
 

@@ -1,7 +1,7 @@
-/* bench/spawn.c - what does a short-lived thread cost? Creates N threads that return at once, then joins
- * all; time / N. The creator is a thread of the same kind. Before the measurement as many rounds as it takes until
- * they get no faster: stacks and control blocks are made when so many are first in use at once, which on several
- * processors is not in the first round. */
+/* bench/spawn.c - what does a short-lived thread cost? Creates N threads that return at once, then
+ * joins all; time / N. The creator is a thread of the same kind. Before the measurement as many
+ * rounds as it takes until they get no faster: stacks and control blocks are made when so many are
+ * first in use at once, which on several processors is not in the first round. */
 #include <stdlib.h>
 
 #include "crew.h"

@@ -1,7 +1,8 @@
-/* bench/tasks.c - the cost of a task where work is split into far more pieces than threads are worth. Fibonacci
- * with a task for half of each call, all boards of ten queens, an unbalanced tree with a task for each node, and
- * a product of matrices in blocks; time / number of tasks, or of blocks. `serial` is the same by plain calls, on a single
- * processor; `nptl` deals the first pieces out to as many kernel threads as processors. */
+/* bench/tasks.c - the cost of a task where work is split into far more pieces than threads are
+ * worth. Fibonacci with a task for half of each call, all boards of ten queens, an unbalanced tree
+ * with a task for each node, and a product of matrices in blocks; time / number of tasks, or of
+ * blocks. `serial` is the same by plain calls, on a single processor; `nptl` deals the first pieces
+ * out to as many kernel threads as processors. */
 #include <kochab/task.h>
 
 #include "crew.h"

@@ -1,5 +1,5 @@
-/* bench/tasks.h - the problems of the question `tasks`, without anything that runs tasks: for bench/tasks.c and for
- * shims in C++. Each has its known result. */
+/* bench/tasks.h - the problems of the question `tasks`, without anything that runs tasks: for
+ * bench/tasks.c and for shims in C++. Each has its known result. */
 #ifndef KOCHAB_BENCH_TASKS_H
 #define KOCHAB_BENCH_TASKS_H
 

@@ -107,7 +107,8 @@ static void serve(const char *name)
 
 /* ---- starting it, and seeing it end ------------------------------------------------------------------------ */
 
-/* Becomes the server. It does not outlive the thread that has forked it, which is the clients' main thread. */
+/* Becomes the server. It does not outlive the thread that has forked it, which is the clients' main
+ * thread. */
 static void become_server(const char *name, pid_t parent, const cpu_set_t *cpus)
 {
 	const char *method = r.on_kochab ? "kochab-posix" : "nptl", *argv[16];
@@ -142,7 +143,8 @@ static void become_server(const char *name, pid_t parent, const cpu_set_t *cpus)
 	_exit(127);
 }
 
-/* Ends this measurement if the server has ended with an error, and if it has ended at all: `early`. 0: it runs. */
+/* Ends this measurement if the server has ended with an error, and if it has ended at all: `early`.
+ * 0: it runs. */
 static int look_at_server(int early)
 {
 	int status;
@@ -236,7 +238,8 @@ static uint64_t served_of_all(void)
 	return sum;
 }
 
-/* So many seconds, and longer on a machine that is so busy that nobody was served; while the server is there. */
+/* So many seconds, and longer on a machine that is so busy that nobody was served; while the server
+ * is there. */
 static double let_pass(unsigned phase, double seconds)
 {
 	double start = bench_now(), now = start;

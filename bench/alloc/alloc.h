@@ -1,5 +1,6 @@
-/* bench/alloc/alloc.h - what the allocation loads share: a number from the command line, a generator, threads.
- * Each load is a plain POSIX program, measured from outside (bench/alloc/run) with each allocator preloaded. */
+/* bench/alloc/alloc.h - what the allocation loads share: a number from the command line, a
+ * generator, threads. Each load is a plain POSIX program, measured from outside (bench/alloc/run)
+ * with each allocator preloaded. */
 #ifndef ALLOC_H
 #define ALLOC_H
 

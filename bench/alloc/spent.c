@@ -1,5 +1,6 @@
-/* bench/alloc/spent.c - runs a program and prints what it took: user, system and elapsed seconds, and KiB of memory at
- * most. A small program of its own, because a child begins with its parent's peak.   spent PRELOAD PROGRAM [ARGUMENT]... */
+/* bench/alloc/spent.c - runs a program and prints what it took: user, system and elapsed seconds,
+ * and KiB of memory at most. A small program of its own, because a child begins with its parent's
+ * peak.   spent PRELOAD PROGRAM [ARGUMENT]... */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
-/* bench/mpi/load.h - shared by the parts of the load that `kochab bench mpi` starts as two ranks: a step is run by all
- * threads of both ranks at once, so often that it takes a while. Plain MPI and POSIX threads; built once for each MPI. */
+/* bench/mpi/load.h - shared by the parts of the load that `kochab bench mpi` starts as two ranks: a
+ * step is run by all threads of both ranks at once, so often that it takes a while. Plain MPI and
+ * POSIX threads; built once for each MPI. */
 #ifndef KOCHAB_BENCH_MPI_LOAD_H
 #define KOCHAB_BENCH_MPI_LOAD_H
 
@@ -19,10 +20,11 @@ extern struct load load;
 typedef void load_step(int id, uint64_t n);
 
 double load_now(void);
-/* All threads of both ranks run step(id, n); how long it took, the same on both ranks. A single thread is the program's
- * first. */
+/* All threads of both ranks run step(id, n); how long it took, the same on both ranks. A single
+ * thread is the program's first. */
 double load_together(load_step *step, uint64_t n);
-/* Seconds of the step, over so many of them that they take about load.seconds; a very slow step is made only once. */
+/* Seconds of the step, over so many of them that they take about load.seconds; a very slow step is
+ * made only once. */
 double load_scale(load_step *step);
 /* A call of MPI went wrong, or a result: ends all ranks. */
 void load_need(int right, const char *what);

@@ -1,6 +1,7 @@
-/* bench/mpi/talk.c - threads that talk: a word to a thread's partner in the other rank and back, a word through all
- * threads of both ranks, messages in windows, pieces of work with an exchange after each, collective calls on a
- * communicator for each thread. Words are compared with those sent. */
+/* bench/mpi/talk.c - threads that talk: a word to a thread's partner in the other rank and back, a
+ * word through all threads of both ranks, messages in windows, pieces of work with an exchange
+ * after each, collective calls on a communicator for each thread. Words are compared with those
+ * sent. */
 #include <stdlib.h>
 
 #include "load.h"
@@ -41,7 +42,8 @@ void load_round_trip(const char *metric)
 
 /* ---- a word through all threads ------------------------------------------------------------------------- */
 
-/* Thread 0 of rank 0 begins; its partner is next, then thread 1 of rank 0 ... A word's tag is the thread that gets it. */
+/* Thread 0 of rank 0 begins; its partner is next, then thread 1 of rank 0 ... A word's tag is the
+ * thread that gets it. */
 static void pass_on(int id, uint64_t n)
 {
 	int next = load.rank == 0 ? id : (id + 1) % load.threads;

@@ -267,7 +267,8 @@ static void connect_all(void)
 	}
 }
 
-/* Until every key is written; until the time is over; or, with `once`, until everybody has asked once. */
+/* Until every key is written; until the time is over; or, with `once`, until everybody has asked
+ * once. */
 static double load(bool fill, bool once, double seconds)
 {
 	struct epoll_event event[512];

@@ -66,7 +66,8 @@ struct ring_clock {
 	}
 };
 
-/* Seat i of the ring: send(next seat, message), receive(own seat). All run the same loop; seat 0 leads and reports. */
+/* Seat i of the ring: send(next seat, message), receive(own seat). All run the same loop; seat 0
+ * leads and reports. */
 template <class Send, class Receive> static void ring_seat(unsigned i, Send send, Receive receive)
 {
 	unsigned next = (i + 1) % threads;

@@ -1,6 +1,7 @@
-/* mpi/alone - a program with a single thread waits as MPI does, without naps, though MPI has made threads of its own;
- * threads that come take turns with the layer; and when these have ended the first is alone again. Naps are told by how
- * often the kernel thread gives its processor away by itself. */
+/* mpi/alone - a program with a single thread waits as MPI does, without naps, though MPI has made
+ * threads of its own; threads that come take turns with the layer; and when these have ended the
+ * first is alone again. Naps are told by how often the kernel thread gives its processor away by
+ * itself. */
 #include <sys/resource.h>
 #include <unistd.h>
 

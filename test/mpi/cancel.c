@@ -1,5 +1,5 @@
-/* mpi/cancel - a thread that is cancelled while it waits in MPI_Recv goes on until the message is there, and its work
- * for other waiting threads goes on, too; then it ends.
+/* mpi/cancel - a thread that is cancelled while it waits in MPI_Recv goes on until the message is
+ * there, and its work for other waiting threads goes on, too; then it ends.
  * matrix: run-only */
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* mpi/collect - threads make collective calls at once, each on a communicator of its own: every call, also in place, on
- * neighbours and between two groups. The results are right; while a thread waits, the rest compute. */
+/* mpi/collect - threads make collective calls at once, each on a communicator of its own: every
+ * call, also in place, on neighbours and between two groups. The results are right; while a thread
+ * waits, the rest compute. */
 #include "crowd.h"
 
 enum { THREADS = 12, ROUNDS = 6, MOST = 16 };

@@ -1,4 +1,5 @@
-/* crowd.h - shared by the tests of the layer: begin with MPI_THREAD_MULTIPLE, and a crowd of threads. */
+/* crowd.h - shared by the tests of the layer: begin with MPI_THREAD_MULTIPLE, and a crowd of
+ * threads. */
 #ifndef KB_TEST_CROWD_H
 #define KB_TEST_CROWD_H
 

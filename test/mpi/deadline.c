@@ -1,6 +1,7 @@
-/* mpi/deadline - kb_mpi_wait and kb_mpi_waitall: they give up at the deadline and leave the requests as they were,
- * with a single thread and with many, persistent collective and partitioned ones among them; a word that comes in time is
- * received, at the deadline once, by that wait or a later wait.
+/* mpi/deadline - kb_mpi_wait and kb_mpi_waitall: they give up at the deadline and leave the
+ * requests as they were, with a single thread and with many, persistent collective and partitioned
+ * ones among them; a word that comes in time is received, at the deadline once, by that wait or a
+ * later wait.
  * matrix: run-only */
 #include <dlfcn.h>
 #include <kochab/mpi.h>
@@ -104,7 +105,8 @@ static void check(const struct again *a, int value)
 		CHECK_EQ(a->in[k], value + k);
 }
 
-/* A receive whose word is late lets the wait for all time out, though the rest is complete; which is waited for later. */
+/* A receive whose word is late lets the wait for all time out, though the rest is complete; which
+ * is waited for later. */
 static void *persistent(void *arg)
 {
 	int id = (int)(intptr_t)arg, in, other;

@@ -1,5 +1,5 @@
-/* mpi/errors - an error in a waiting call is told as MPI tells it: to the communicator's handler, by the code that
- * the call returns; another thread's call goes on. Also in arrays of requests. */
+/* mpi/errors - an error in a waiting call is told as MPI tells it: to the communicator's handler,
+ * by the code that the call returns; another thread's call goes on. Also in arrays of requests. */
 #include "crowd.h"
 
 enum { THREADS = 8 };

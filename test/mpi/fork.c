@@ -1,5 +1,5 @@
-/* mpi/fork - a child that is forked between MPI_Init and MPI_Finalize, while threads wait in MPI, ends or becomes another
- * program, as both MPIs allow; the parent's waits go on. */
+/* mpi/fork - a child that is forked between MPI_Init and MPI_Finalize, while threads wait in MPI,
+ * ends or becomes another program, as both MPIs allow; the parent's waits go on. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-/* mpi/levels - a program that asks for no threads, or calls from a single thread at a time, is as right with the
- * layer: each level of MPI_Init_thread, and MPI_Init; calls before and after. TEST_LEVEL in the environment, or drawn
- * from the seed. */
+/* mpi/levels - a program that asks for no threads, or calls from a single thread at a time, is as
+ * right with the layer: each level of MPI_Init_thread, and MPI_Init; calls before and after.
+ * TEST_LEVEL in the environment, or drawn from the seed. */
 #include "crowd.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,5 @@
-/* test/mpi/never.h - for programs in scripts: threads that wait for words that never come, from the other rank. */
+/* test/mpi/never.h - for programs in scripts: threads that wait for words that never come, from the
+ * other rank. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* mpi/point - threads of two ranks exchange words and large blocks by every blocking call from point to point; statuses and
- * contents are right. */
+/* mpi/point - threads of two ranks exchange words and large blocks by every blocking call from
+ * point to point; statuses and contents are right. */
 #include "crowd.h"
 
 enum { THREADS = 24, ROUNDS = 40, LARGE = 300000 };

@@ -1,6 +1,6 @@
-/* mpi/random - many threads of four ranks exchange messages of random sizes by random calls, and make random collective
- * calls on communicators of their own; each word that arrives is checked. Thread i of each rank follows the same script,
- * drawn from the seed.
+/* mpi/random - many threads of four ranks exchange messages of random sizes by random calls, and
+ * make random collective calls on communicators of their own; each word that arrives is checked.
+ * Thread i of each rank follows the same script, drawn from the seed.
  * ranks: 4
  * soak: yes */
 #include "crowd.h"

@@ -1,5 +1,5 @@
-/* mpi/requests - waiting for a request, for all, for any and for some of many; persistent and inactive requests; a request
- * that is cancelled. */
+/* mpi/requests - waiting for a request, for all, for any and for some of many; persistent and
+ * inactive requests; a request that is cancelled. */
 #include "crowd.h"
 
 enum { THREADS = 16, MANY = 8, ROUNDS = 20 };

@@ -1,6 +1,6 @@
-/* mpi/sides - threads use windows of their own at once (fences, locks, flushes, exposure), while a thread reads and
- * writes a file, each rank by itself and all together. A single thread, because MPICH's files have a lock that is held over
- * collective calls. */
+/* mpi/sides - threads use windows of their own at once (fences, locks, flushes, exposure), while a
+ * thread reads and writes a file, each rank by itself and all together. A single thread, because
+ * MPICH's files have a lock that is held over collective calls. */
 #include <unistd.h>
 
 #include "crowd.h"

@@ -1,6 +1,6 @@
-/* mpi/wrong - requests that are waited for again, freed again, or freed while their message is on its way; a negative tag;
- * a request that is cancelled and waited for: by many threads at once, whose right calls go on. All errors come by the
- * communicator's handler as MPI tells them. */
+/* mpi/wrong - requests that are waited for again, freed again, or freed while their message is on
+ * its way; a negative tag; a request that is cancelled and waited for: by many threads at once,
+ * whose right calls go on. All errors come by the communicator's handler as MPI tells them. */
 #include "crowd.h"
 
 enum { THREADS = 8, ROUNDS = 20, WORDS = 20000 };

@@ -1,5 +1,6 @@
-/* posix/affinity: the processors of threads by their numbers, set and asked while the threads end, on stacks of the
- * program's own that go with them: each call finds the thread or says ESRCH, and nobody else gets the set. */
+/* posix/affinity: the processors of threads by their numbers, set and asked while the threads end,
+ * on stacks of the program's own that go with them: each call finds the thread or says ESRCH, and
+ * nobody else gets the set. */
 #define _GNU_SOURCE
 #include "test.h"
 

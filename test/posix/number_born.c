@@ -1,5 +1,5 @@
-/* posix/thread: a thread that is found by its number, in /proc/self/task, while it is being created, is complete: the
- * signal that it is sent at once comes, and its mask is its creator's. */
+/* posix/thread: a thread that is found by its number, in /proc/self/task, while it is being
+ * created, is complete: the signal that it is sent at once comes, and its mask is its creator's. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* A number that another thread's call takes for a moment, for a file of the runtime's own, is not the runtime's: a file
- * that the program puts there by dup2 stays, and the calls give the same answers as on libc. */
+/* A number that another thread's call takes for a moment, for a file of the runtime's own, is not
+ * the runtime's: a file that the program puts there by dup2 stays, and the calls give the same
+ * answers as on libc. */
 #include "test.h"
 
 #include <errno.h>

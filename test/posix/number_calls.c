@@ -1,5 +1,6 @@
-/* The calls that take a thread's number, by that of another thread that waits, by the caller's own and by that of a thread
- * that has ended: as if the kernel knew it. By their names and by syscall(). */
+/* The calls that take a thread's number, by that of another thread that waits, by the caller's own
+ * and by that of a thread that has ended: as if the kernel knew it. By their names and by
+ * syscall(). */
 #define _GNU_SOURCE
 #include "test.h"
 #include "libc_age.h"

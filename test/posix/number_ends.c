@@ -1,5 +1,5 @@
-/* posix/bind: a signal by number to threads that end meanwhile, on stacks of the program's own that go with them: each call
- * finds the thread or says ESRCH, and nobody else gets the signal. */
+/* posix/bind: a signal by number to threads that end meanwhile, on stacks of the program's own that
+ * go with them: each call finds the thread or says ESRCH, and nobody else gets the signal. */
 #define _GNU_SOURCE
 #include "test.h"
 

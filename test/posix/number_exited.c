@@ -1,5 +1,6 @@
-/* A thread that has ended and is not joined yet: signals to it and its cancellation go well and do nothing, all that the
- * kernel would be asked for is not there, and its number is nobody's. As in glibc from 2.35 on. */
+/* A thread that has ended and is not joined yet: signals to it and its cancellation go well and do
+ * nothing, all that the kernel would be asked for is not there, and its number is nobody's. As in
+ * glibc from 2.35 on. */
 #define _GNU_SOURCE
 #include "test.h"
 #include "libc_age.h"

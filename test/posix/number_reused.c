@@ -180,7 +180,8 @@ static void *waits(void *way)
 	return NULL;
 }
 
-/* Makes one round: right? ends: the other side is shut before; else bytes come to the old file after. */
+/* Makes one round: right? ends: the other side is shut before; else bytes come to the old file
+ * after. */
 static int round_of(const struct way *w, unsigned how, int ends, useconds_t nap)
 {
 	int p[2], q[2], n, right, extra;
@@ -237,7 +238,8 @@ static int round_of(const struct way *w, unsigned how, int ends, useconds_t nap)
 	return right;
 }
 
-/* On a machine with much to do a thread may not have begun yet: then it was about the new file. Once more, later. */
+/* On a machine with much to do a thread may not have begun yet: then it was about the new file.
+ * Once more, later. */
 static void check(const struct way *w, unsigned how, int ends)
 {
 	useconds_t nap = NAP_US;

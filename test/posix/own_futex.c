@@ -1,7 +1,8 @@
-/* OpenMP's teams by libgomp's own entries: barriers, critical sections, nested teams, with more threads than virtual
- * processors. Their waits are futex calls of libgomp's own instructions, which are taken over: the threads are lightweight,
- * also if the program had made some before it loaded libgomp, or made a team. With the option own_futex=0 they are kernel
- * threads, and both kinds work. With processes as virtual processors libgomp must have been there before the first thread:
+/* OpenMP's teams by libgomp's own entries: barriers, critical sections, nested teams, with more
+ * threads than virtual processors. Their waits are futex calls of libgomp's own instructions, which
+ * are taken over: the threads are lightweight, also if the program had made some before it loaded
+ * libgomp, or made a team. With the option own_futex=0 they are kernel threads, and both kinds
+ * work. With processes as virtual processors libgomp must have been there before the first thread:
  * the kernel's private futexes do not work between processes. */
 #include "test.h"
 
@@ -104,7 +105,8 @@ static void make_a_thread(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* light: as many kernel threads as virtual processors need; else a kernel thread for each of the team, at least. */
+/* light: as many kernel threads as virtual processors need; else a kernel thread for each of the
+ * team, at least. */
 static int teams(bool light, bool threads_before)
 {
 	if (threads_before)

@@ -1,5 +1,6 @@
-/* All threads of a program wait for signals only, in pause, sigsuspend, sigwait, or a single thread does and the rest wait
- * for the work of its handler. Another process may send a signal, so no deadlock is reported, and the signal comes.
+/* All threads of a program wait for signals only, in pause, sigsuspend, sigwait, or a single thread
+ * does and the rest wait for the work of its handler. Another process may send a signal, so no
+ * deadlock is reported, and the signal comes.
  * sleeps: yes */
 #include <pthread.h>
 #include <semaphore.h>

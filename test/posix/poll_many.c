@@ -1,5 +1,6 @@
-/* More threads than virtual processors wait for pipes in poll, epoll_wait, select and ppoll: all are woken by a thread
- * that writes; time limits hold; a handler ends the wait with EINTR; cancellation ends it. */
+/* More threads than virtual processors wait for pipes in poll, epoll_wait, select and ppoll: all
+ * are woken by a thread that writes; time limits hold; a handler ends the wait with EINTR;
+ * cancellation ends it. */
 #include "test.h"
 
 #include <errno.h>

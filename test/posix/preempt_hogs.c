@@ -33,7 +33,8 @@ static void *naps(void *unused)
 	return NULL;
 }
 
-/* Everybody has had a turn. How fair it is the bench measures: this machine may have others to run as well. */
+/* Everybody has had a turn. How fair it is the bench measures: this machine may have others to run
+ * as well. */
 static int all_have_run(void)
 {
 	for (int i = 0; i < HOGS; i++)

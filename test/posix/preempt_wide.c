@@ -1,5 +1,6 @@
-/* core/quantum: threads that compute in vector registers and are switched away every 100 us have them back as they were, as
- * wide as the processor has them: with AVX-512 all 32 and the masks, with AVX 16 of half the width. */
+/* core/quantum: threads that compute in vector registers and are switched away every 100 us have
+ * them back as they were, as wide as the processor has them: with AVX-512 all 32 and the masks,
+ * with AVX 16 of half the width. */
 #include "test.h"
 
 #if !defined(__x86_64__)

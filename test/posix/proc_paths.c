@@ -1,6 +1,7 @@
-/* A thread's files in /proc by the number that gettid gives, for all functions that take a path, by their names and by
- * syscall(): its name is read and written there, its number stands in them, the list of threads has it and no kernel thread
- * of the runtime's, and all that is gone when it has been joined. */
+/* A thread's files in /proc by the number that gettid gives, for all functions that take a path, by
+ * their names and by syscall(): its name is read and written there, its number stands in them, the
+ * list of threads has it and no kernel thread of the runtime's, and all that is gone when it has
+ * been joined. */
 #define _GNU_SOURCE
 #include "test.h"
 

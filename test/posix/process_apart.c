@@ -138,7 +138,8 @@ static void child_of_who_ends(int ready)
 		pause();
 }
 
-/* The program's parent ends: the program gets the signal, and no process of its own took it for its parent's. */
+/* The program's parent ends: the program gets the signal, and no process of its own took it for its
+ * parent's. */
 static void tell_child(void)
 {
 	int ready[2];

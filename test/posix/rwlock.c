@@ -1,5 +1,5 @@
-/* Readers-writer locks: readers together, writers alone; a second read lock while a writer waits; preference
- * for writers where asked; timed locks; a process-shared one. */
+/* Readers-writer locks: readers together, writers alone; a second read lock while a writer waits;
+ * preference for writers where asked; timed locks; a process-shared one. */
 #include "test.h"
 
 #include <errno.h>

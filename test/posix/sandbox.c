@@ -1,6 +1,6 @@
-/* A program, or a thread, that shuts itself up: before the first thread all have it; a filter for all threads reaches each
- * of them, also those to come; a thread whose filter lets it do little works on, waits, is joined, and ends. Each part in
- * a program of its own. */
+/* A program, or a thread, that shuts itself up: before the first thread all have it; a filter for
+ * all threads reaches each of them, also those to come; a thread whose filter lets it do little
+ * works on, waits, is joined, and ends. Each part in a program of its own. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* core/body_fork: a program that gives up all files (Landlock) before its first thread runs its threads all the same, also
- * where virtual processors would be processes, which need /proc. As xz does. */
+/* core/body_fork: a program that gives up all files (Landlock) before its first thread runs its
+ * threads all the same, also where virtual processors would be processes, which need /proc. As xz
+ * does. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* A select that a handler has ended, or that failed, leaves the sets as they were: programs ask with them again. */
+/* A select that a handler has ended, or that failed, leaves the sets as they were: programs ask
+ * with them again. */
 #include "test.h"
 
 #include <errno.h>

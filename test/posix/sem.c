@@ -1,4 +1,5 @@
-/* Semaphores: values and errors, timed waits, 100 threads through 3 places; named and process-shared ones. */
+/* Semaphores: values and errors, timed waits, 100 threads through 3 places; named and
+ * process-shared ones. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* posix/proxy: the first few threads that wait for process-shared objects wait in libc themselves, with their virtual
- * processor left to others; the rest have a kernel thread each. Two processes talk with few and with many threads each; a
- * thread that computes beside them goes on; time limits, handlers and cancellation end such waits as they do elsewhere. */
+/* posix/proxy: the first few threads that wait for process-shared objects wait in libc themselves,
+ * with their virtual processor left to others; the rest have a kernel thread each. Two processes
+ * talk with few and with many threads each; a thread that computes beside them goes on; time
+ * limits, handlers and cancellation end such waits as they do elsewhere. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,6 +1,6 @@
-/* Objects in memory shared with a process on plain libc, which is this program again without LD_PRELOAD: mutexes of
- * several kinds, robust ones whose owner is killed on either side, condition variable, semaphore, barrier,
- * readers-writer lock, spin lock. Both sides have several threads. */
+/* Objects in memory shared with a process on plain libc, which is this program again without
+ * LD_PRELOAD: mutexes of several kinds, robust ones whose owner is killed on either side, condition
+ * variable, semaphore, barrier, readers-writer lock, spin lock. Both sides have several threads. */
 #include "test.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-/* Process-shared condition variables and barriers among the threads of one process: more waiters than virtual
- * processors, a waiter that is cancelled, a handler while one waits, a mutex that is not the caller's. */
+/* Process-shared condition variables and barriers among the threads of one process: more waiters
+ * than virtual processors, a waiter that is cancelled, a handler while one waits, a mutex that is
+ * not the caller's. */
 #include "spares.h"
 #include "test.h"
 

@@ -1,6 +1,7 @@
-/* signalfd beside the drop-in: signals that every thread blocks stay in the kernel until a thread reads the
- * descriptor, by read, after poll or epoll_wait, on any virtual processor, with their senders and values; a
- * signal sent to the reading thread is read by it, too. What is read runs no handler.
+/* signalfd beside the drop-in: signals that every thread blocks stay in the kernel until a thread
+ * reads the descriptor, by read, after poll or epoll_wait, on any virtual processor, with their
+ * senders and values; a signal sent to the reading thread is read by it, too. What is read runs no
+ * handler.
  * body: thread: signalfd is refused there */
 #define _GNU_SOURCE
 #include "test.h"

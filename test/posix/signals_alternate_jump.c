@@ -1,6 +1,7 @@
-/* posix/signal_jump: a program that is compiled with _FORTIFY_SOURCE leaves its handlers by __longjmp_chk, which refuses to
- * jump to a lower address unless the thread is on its alternate stack. Here that stack lies above the thread's own, in main
- * and in threads, with handlers that have let other threads run before they jump. */
+/* posix/signal_jump: a program that is compiled with _FORTIFY_SOURCE leaves its handlers by
+ * __longjmp_chk, which refuses to jump to a lower address unless the thread is on its alternate
+ * stack. Here that stack lies above the thread's own, in main and in threads, with handlers that
+ * have let other threads run before they jump. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
-/* A handler that runs during pthread_barrier_wait and pthread_rwlock_timedrdlock does not give up the thread's place:
- * the others pass the barrier while it sleeps, and a lock that is freed meanwhile is the thread's, though its time has
- * passed when the handler returns. If the handler ends the thread instead, the lock is free. */
+/* A handler that runs during pthread_barrier_wait and pthread_rwlock_timedrdlock does not give up
+ * the thread's place: the others pass the barrier while it sleeps, and a lock that is freed
+ * meanwhile is the thread's, though its time has passed when the handler returns. If the handler
+ * ends the thread instead, the lock is free. */
 #include "test.h"
 
 #include <errno.h>

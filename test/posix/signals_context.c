@@ -1,8 +1,9 @@
-/* posix/signal_attention: the context of a handler, on a thread that computes on a stack which it has made itself. A
- * signal that was sent while another thread had the processor comes as any does: the stack pointer and the instruction in
- * the context are those of the interrupted code, as collectors need them that look at the stack from there, and the
- * handler runs on the alternate stack, or below the interrupted code. Of main, of another thread, and of a thread that has
- * left a handler by a jump of its own.
+/* posix/signal_attention: the context of a handler, on a thread that computes on a stack which it
+ * has made itself. A signal that was sent while another thread had the processor comes as any does:
+ * the stack pointer and the instruction in the context are those of the interrupted code, as
+ * collectors need them that look at the stack from there, and the handler runs on the alternate
+ * stack, or below the interrupted code. Of main, of another thread, and of a thread that has left a
+ * handler by a jump of its own.
  * matrix: vps=1,2 sched=rotator,lb2,steal */
 /* timeout: 60 */
 #include "test.h"

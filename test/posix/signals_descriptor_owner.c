@@ -1,5 +1,6 @@
-/* posix/signals_descriptor_owner: a thread that has itself made the owner of a descriptor by its number (F_OWNER_TID) gets
- * the descriptor's signals, and no other thread does; the owner is told by that number. */
+/* posix/signals_descriptor_owner: a thread that has itself made the owner of a descriptor by its
+ * number (F_OWNER_TID) gets the descriptor's signals, and no other thread does; the owner is told
+ * by that number. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* core/solo: a mutex in memory that cannot be written; the handler of the fault jumps out of the lock, and what the lock
- * had begun keeps nobody waiting: threads block in the kernel and others go on. */
+/* core/solo: a mutex in memory that cannot be written; the handler of the fault jumps out of the
+ * lock, and what the lock had begun keeps nobody waiting: threads block in the kernel and others go
+ * on. */
 #include "test.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-/* A signal to the process comes to main if main lets it through, whatever other threads compute: from another process,
- * by kill and sigqueue, by setitimer, by kill of a thread inside. It ends main's wait with EINTR, or runs beside it where
- * POSIX lets the wait go on; a main that computes has it, too. */
+/* A signal to the process comes to main if main lets it through, whatever other threads compute:
+ * from another process, by kill and sigqueue, by setitimer, by kill of a thread inside. It ends
+ * main's wait with EINTR, or runs beside it where POSIX lets the wait go on; a main that computes
+ * has it, too. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -21,7 +22,8 @@
 
 enum { BUSY = 3, SIG = SIGUSR1 };
 
-/* What the sender outside, or inside, is to do: 'k' kill, 'q' sigqueue, 'i' kill by a thread; 0: nothing, 'e': it ends. */
+/* What the sender outside, or inside, is to do: 'k' kill, 'q' sigqueue, 'i' kill by a thread; 0:
+ * nothing, 'e': it ends. */
 static atomic_int *command, *sending; /* and who is at it */
 static pthread_t main_thread;
 static atomic_int got, elsewhere, stop;

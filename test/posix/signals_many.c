@@ -1,5 +1,6 @@
-/* Signals to the process in a loop, while threads with the smallest stack are made, post, and end: however many come at
- * once they pile up no frames there, and no call of the runtime's ends by them. */
+/* Signals to the process in a loop, while threads with the smallest stack are made, post, and end:
+ * however many come at once they pile up no frames there, and no call of the runtime's ends by
+ * them. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* core/wait, posix/signal_native: a thread of an unmodified program that waits in the native interface has its signals'
- * handlers run at once, and goes on waiting: they do not come when the wait is over.
+/* core/wait, posix/signal_native: a thread of an unmodified program that waits in the native
+ * interface has its signals' handlers run at once, and goes on waiting: they do not come when the
+ * wait is over.
  * matrix: run-only
  * sleeps: yes */
 #include "test.h"

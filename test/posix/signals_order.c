@@ -1,5 +1,6 @@
-/* Real-time signals that wait for a thread come in the order in which they were sent, each once, also where the thread's
- * time is over while they come, or another signal comes in between: threads that compute and send are beside it. */
+/* Real-time signals that wait for a thread come in the order in which they were sent, each once,
+ * also where the thread's time is over while they come, or another signal comes in between: threads
+ * that compute and send are beside it. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

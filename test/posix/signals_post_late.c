@@ -1,6 +1,7 @@
-/* posix/signal_settle: a signal to the process that all threads block, sent before the kernel thread that gives out signals
- * has come to run, which then takes it first of all. A sigtimedwait without time finds it all the same. A debugger holds
- * that kernel thread: until the signal has been sent, and then with the signal in hand.
+/* posix/signal_settle: a signal to the process that all threads block, sent before the kernel
+ * thread that gives out signals has come to run, which then takes it first of all. A sigtimedwait
+ * without time finds it all the same. A debugger holds that kernel thread: until the signal has
+ * been sent, and then with the signal in hand.
  * matrix: run-only vps=1,2 sched=rotator
  * body: thread */
 #define _GNU_SOURCE
@@ -52,7 +53,8 @@ static int has_signal(pid_t tid)
 	return ptrace(PTRACE_GETREGS, tid, NULL, &regs) == 0 && regs.orig_rax == SYS_rt_sigtimedwait && regs.rax == SIGUSR1;
 }
 
-/* A kernel thread that has stopped goes on; those that are new show each of their calls until the one is found. */
+/* A kernel thread that has stopped goes on; those that are new show each of their calls until the
+ * one is found. */
 static void go_on(pid_t tid, int status)
 {
 	int event = status >> 8, sig = event == CALL_STOP || event > 0xff || event == SIGTRAP ? 0 : WSTOPSIG(status);

@@ -1,6 +1,6 @@
-/* Real-time signals that were queued for the process while no thread let them through: a thread that lets them through has
- * each of them once, the lower number first and each number's in the order in which they were sent, beside threads that
- * compute and block all.
+/* Real-time signals that were queued for the process while no thread let them through: a thread
+ * that lets them through has each of them once, the lower number first and each number's in the
+ * order in which they were sent, beside threads that compute and block all.
  * body: thread (where virtual processors are processes one overtakes another now and then: doc/posix.md) */
 #include "test.h"
 

@@ -1,8 +1,9 @@
-/* core/wait, core/thread_join, posix/signal_action: a signal that comes between any two instructions of a thread's way into
- * a wait has its handler run: the thread does not go to sleep over it. So does a signal that comes on the way out, from the
- * moment in which another thread has ended the wait. A debugger takes the thread some instructions further each round,
- * and lets the signal come there. The thread needs what the handler does, so a signal that is kept back is a test that
- * stands still.
+/* core/wait, core/thread_join, posix/signal_action: a signal that comes between any two
+ * instructions of a thread's way into a wait has its handler run: the thread does not go to sleep
+ * over it. So does a signal that comes on the way out, from the moment in which another thread has
+ * ended the wait. A debugger takes the thread some instructions further each round, and lets the
+ * signal come there. The thread needs what the handler does, so a signal that is kept back is a
+ * test that stands still.
  * matrix: vps=1 sched=rotator
  * body: thread */
 #define _GNU_SOURCE
@@ -74,7 +75,8 @@ static int trace_all(void)
 	return n;
 }
 
-/* A kernel thread that has stopped, and its status. 0: none within a long time. The program may end, and we with it. */
+/* A kernel thread that has stopped, and its status. 0: none within a long time. The program may
+ * end, and we with it. */
 static pid_t wait_any(int *status)
 {
 	for (int ms = 0; ms < LONG_S * 1000; ms++) {
@@ -92,7 +94,8 @@ static pid_t wait_any(int *status)
 	return 0;
 }
 
-/* Until the kernel thread that walks, or any at its breakpoint, traps; signals come meanwhile. 0: it stands still. */
+/* Until the kernel thread that walks, or any at its breakpoint, traps; signals come meanwhile. 0:
+ * it stands still. */
 static int wait_trap(int request)
 {
 	int status;
@@ -110,8 +113,8 @@ static int wait_trap(int request)
 	return 0;
 }
 
-/* The program says what is next, while its kernel threads stop for signals; it may be at its breakpoint already, *trapped.
- * 0: it is done. */
+/* The program says what is next, while its kernel threads stop for signals; it may be at its
+ * breakpoint already, *trapped. 0: it is done. */
 static int next_kind(int *kind, int *trapped)
 {
 	struct pollfd said = { to_debugger[0], POLLIN, 0 };
@@ -159,7 +162,8 @@ static int is_at_sleep(const struct user_regs_struct *regs)
 	       (uint16_t)ptrace(PTRACE_PEEKTEXT, traced_thread, regs->rip, NULL) == SYSCALL_CODE;
 }
 
-/* So many steps; fewer if it is asleep by then, or past it: false. out: from another thread's stack to its own. */
+/* So many steps; fewer if it is asleep by then, or past it: false. out: from another thread's stack
+ * to its own. */
 static int walk(int steps, int out)
 {
 	struct user_regs_struct regs = registers();
@@ -186,7 +190,8 @@ static void send_signal(int kind)
 		CHECK_EQ(syscall(SYS_tgkill, traced, walks_there, SIGUSR1), 0);
 }
 
-/* It comes to its own breakpoint before each wait, or the thread that ends the wait to its own behind that. */
+/* It comes to its own breakpoint before each wait, or the thread that ends the wait to its own
+ * behind that. */
 static void debug_kind(int kind)
 {
 	int more = 1, stride = kind == SEM ? 1 : STRIDE, first = (int)(test_seed() % (unsigned)stride), n;
@@ -317,7 +322,8 @@ static void end_wait(void)
 
 #define BREAKPOINT() __asm__ volatile("int3" : : : "memory")
 
-/* Ends the wait of the other thread when the signal's handler has run; or at once, and the debugger goes on from here. */
+/* Ends the wait of the other thread when the signal's handler has run; or at once, and the debugger
+ * goes on from here. */
 static void *helps(void *unused)
 {
 	hold();

@@ -1,5 +1,6 @@
-/* test/posix/spares.h - the same test once more, as a program that has hardly any kernel threads to spare for threads that
- * block: other kernel threads wait in their place then, or they look now and then. */
+/* test/posix/spares.h - the same test once more, as a program that has hardly any kernel threads to
+ * spare for threads that block: other kernel threads wait in their place then, or they look now and
+ * then. */
 #ifndef TEST_SPARES_H
 #define TEST_SPARES_H
 

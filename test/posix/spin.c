@@ -1,6 +1,6 @@
 /* matrix: run-only
- * Spin locks: 20 threads, more than there are processors, the owner yields with the lock (on kernel threads
- * that takes half a minute). */
+ * Spin locks: 20 threads, more than there are processors, the owner yields with the lock (on kernel
+ * threads that takes half a minute). */
 #include "crowd.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* mem/stack kbi_stack_trim: memory of stacks goes back to the system when their threads have ended, also where many lived
- * at once, and later threads have whole stacks. */
+/* mem/stack kbi_stack_trim: memory of stacks goes back to the system when their threads have ended,
+ * also where many lived at once, and later threads have whole stacks. */
 /* timeout: 60 */
 #include "test.h"
 

@@ -1,7 +1,7 @@
-/* Where a thread's stack lies varies from run to run in as many bits as a mapping of the kernel's choice; libc's, in as
- * many as a mapping of its size, which some kernels align. With segments, which must lie in 2 GiB, in all bits of a page's
- * number there (SEGMENTS_BITS). And no address is the bytes of the process's start, of which libc makes its canary, plus a
- * constant. */
+/* Where a thread's stack lies varies from run to run in as many bits as a mapping of the kernel's
+ * choice; libc's, in as many as a mapping of its size, which some kernels align. With segments,
+ * which must lie in 2 GiB, in all bits of a page's number there (SEGMENTS_BITS). And no address is
+ * the bytes of the process's start, of which libc makes its canary, plus a constant. */
 /* matrix: vps=2 sched=rotator */
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* A process that is stopped and goes on, again and again: none of its threads sees an error by that, no wait ends before
- * its time or goes on for ever, and what they do together is whole. Waits for pipes, sleeps, timed waits, and computing. */
+/* A process that is stopped and goes on, again and again: none of its threads sees an error by
+ * that, no wait ends before its time or goes on for ever, and what they do together is whole. Waits
+ * for pipes, sleeps, timed waits, and computing. */
 #define _GNU_SOURCE
 #include "test.h"
 

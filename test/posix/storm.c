@@ -1,8 +1,9 @@
-/* posix/storm.c - threads created, cancelled (deferred and asynchronous), signalled, joined, detached and exiting at
- * random, with clean-up handlers, thread-specific data, timed waits and alternate stacks, and what must hold in the
- * end: every handler pushed was popped, every value destroyed, every token returned, every signal that must arrive
- * has; and no kernel thread, descriptor, mapping or memory is left over. A watchdog takes a round that does not end
- * for a hang. `make soak` runs it for long.
+/* posix/storm.c - threads created, cancelled (deferred and asynchronous), signalled, joined,
+ * detached and exiting at random, with clean-up handlers, thread-specific data, timed waits and
+ * alternate stacks, and what must hold in the end: every handler pushed was popped, every value
+ * destroyed, every token returned, every signal that must arrive has; and no kernel thread,
+ * descriptor, mapping or memory is left over. A watchdog takes a round that does not end for a
+ * hang. `make soak` runs it for long.
  * soak: yes
  * SOAK_SECONDS (2), SOAK_STALL (30: seconds without progress), KB_TEST_SEED. */
 #include "cancel_late.h"
@@ -248,8 +249,9 @@ static uint64_t number(const char *name, uint64_t otherwise)
 	return v ? strtoull(v, NULL, 10) : otherwise;
 }
 
-/* Before Linux 6.13 a guard page is a mapping of its own, and so is each stack that is kept: at most 256 of each of the
- * three sizes, by each virtual processor and by threads that are on none (mem/stack.h). */
+/* Before Linux 6.13 a guard page is a mapping of its own, and so is each stack that is kept: at
+ * most 256 of each of the three sizes, by each virtual processor and by threads that are on none
+ * (mem/stack.h). */
 static long kept_mappings(void)
 {
 	enum { GUARD_INSTALL = 102, KEPT = 256, SIZES = 3 };
@@ -261,7 +263,8 @@ static long kept_mappings(void)
 	return costs ? 2 * KEPT * SIZES * ((long)number("KOCHAB_VPS", 0) + 1) : 0;
 }
 
-/* The longer it has run the more must have been used again. Each arena, kept stack and helper thread has its bound. */
+/* The longer it has run the more must have been used again. Each arena, kept stack and helper
+ * thread has its bound. */
 static void nothing_left(struct left early, struct left late, uint64_t rounds)
 {
 	enum { LONG = 20000 };
@@ -273,7 +276,8 @@ static void nothing_left(struct left early, struct left late, uint64_t rounds)
 	CHECK(late.descriptors <= early.descriptors + 4);
 	CHECK(late.mappings < early.mappings + 400 + kept_mappings());
 	CHECK(rounds < 1000 || late.kib < early.kib + 32 * 1024);
-	/* by then all stacks there will ever be are mapped; what still grows is the deepest page that each was used to */
+	/* by then all stacks there will ever be are mapped; what still grows is the deepest page that
+	 * each was used to */
 	CHECK(rounds < LONG || (late.mappings < early.mappings + 40 + kept_mappings() && late.kib < early.kib + 16 * 1024));
 }
 
@@ -288,7 +292,8 @@ static void all_accounted(void)
 	CHECK_EQ(values_set, values_gone);
 }
 
-/* Main is the watchdog; it sleeps in the kernel where it is one thread too many for the virtual processors. */
+/* Main is the watchdog; it sleeps in the kernel where it is one thread too many for the virtual
+ * processors. */
 static struct left watch(uint64_t end)
 {
 	uint64_t seen[DIRECTORS] = { 0 }, since[DIRECTORS], limit = number("SOAK_STALL", 30) * 1000000000u;

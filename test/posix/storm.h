@@ -1,4 +1,5 @@
-/* storm.h - what the actors of storm.c do, each deed with what must hold for it whatever happens to its thread. */
+/* storm.h - what the actors of storm.c do, each deed with what must hold for it whatever happens to
+ * its thread. */
 #ifndef KB_STORM_H
 #define KB_STORM_H
 

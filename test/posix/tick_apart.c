@@ -1,6 +1,7 @@
-/* core/preempt kbi_preempt_apart: a thread with an alternate signal stack runs code whose stack pointer is in memory where
- * nothing may be written below it, as compilers of other languages have theirs: no signal of the runtime's writes there,
- * handlers of the program's run on the alternate stack, and other threads have their turns. */
+/* core/preempt kbi_preempt_apart: a thread with an alternate signal stack runs code whose stack
+ * pointer is in memory where nothing may be written below it, as compilers of other languages have
+ * theirs: no signal of the runtime's writes there, handlers of the program's run on the alternate
+ * stack, and other threads have their turns. */
 /* timeout: 60 */
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* core/preempt: a fault in the tick's own handler comes to the program's handler of SIGSEGV, as any other. The tick's frame
- * still fits above a part of the stack that cannot be written, its handler's do not.
+/* core/preempt: a fault in the tick's own handler comes to the program's handler of SIGSEGV, as any
+ * other. The tick's frame still fits above a part of the stack that cannot be written, its
+ * handler's do not.
  * matrix: run-only */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -25,8 +26,8 @@ static void here(int sig, siginfo_t *info, void *context)
 	frame_size = (uintptr_t)__builtin_frame_address(0);
 }
 
-/* It cannot return: the tick would not find its way. SI_KERNEL: the tick came in deeper down, before mprotect had returned,
- * and there was no room for its frame. */
+/* It cannot return: the tick would not find its way. SI_KERNEL: the tick came in deeper down,
+ * before mprotect had returned, and there was no room for its frame. */
 static void faulted(int sig, siginfo_t *info, void *context)
 {
 	uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)stack;
@@ -36,8 +37,8 @@ static void faulted(int sig, siginfo_t *info, void *context)
 	_exit(at < STACK / 2 || info->si_code == SI_KERNEL ? 0 : 1);
 }
 
-/* The frames of raise() itself were counted with the signal's: computes a little deeper at each call, for more than a
- * quantum, until the tick's handler has no room. */
+/* The frames of raise() itself were counted with the signal's: computes a little deeper at each
+ * call, for more than a quantum, until the tick's handler has no room. */
 static __attribute__((noinline)) int go_deeper(int depth)
 {
 	volatile char room[STEP];
@@ -47,7 +48,8 @@ static __attribute__((noinline)) int go_deeper(int depth)
 	return depth > STACK / STEP ? 0 : go_deeper(depth + 1) + room[0];
 }
 
-/* Half of the stack cannot be written; this computes as far above it as a signal's frame is long, and a little. */
+/* Half of the stack cannot be written; this computes as far above it as a signal's frame is long,
+ * and a little. */
 static __attribute__((noinline)) void *computes(void *unused)
 {
 	uintptr_t sp, bottom = (uintptr_t)stack + STACK / 2;

@@ -1,5 +1,5 @@
-/* posix/signal_overrun, signal_pool: signals of a timer that expires faster than its handler is called do not pile up: each
- * expiration is a call or an overrun, and few signals wait. */
+/* posix/signal_overrun, signal_pool: signals of a timer that expires faster than its handler is
+ * called do not pile up: each expiration is a call or an overrun, and few signals wait. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* test/posix/turns.h - two threads that take turns: thread 0 does step 0 of a script, thread 1 step 1,
- * thread 0 step 2 ... For tests of functions that are not thread-safe: the same order of calls at each
- * run. */
+/* test/posix/turns.h - two threads that take turns: thread 0 does step 0 of a script, thread 1 step
+ * 1, thread 0 step 2 ... For tests of functions that are not thread-safe: the same order of calls
+ * at each run. */
 #ifndef TEST_TURNS_H
 #define TEST_TURNS_H
 

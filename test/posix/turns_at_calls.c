@@ -1,7 +1,8 @@
-/* posix/turns_at_calls: threads whose calls find their data at once do not keep the processor from each other for
- * a quantum each, which is so long here that the tick ends no turn. A round for each kind of call: two threads make it
- * again and again, CALLS times; and main waits for something that is sent when the first is amid its calls. Counted:
- * how many calls a thread has made when the other begins, and when main goes on. On kernel threads the kernel decides.
+/* posix/turns_at_calls: threads whose calls find their data at once do not keep the processor from
+ * each other for a quantum each, which is so long here that the tick ends no turn. A round for each
+ * kind of call: two threads make it again and again, CALLS times; and main waits for something that
+ * is sent when the first is amid its calls. Counted: how many calls a thread has made when the
+ * other begins, and when main goes on. On kernel threads the kernel decides.
  * matrix: run-only vps=1 sched=rotator,rotator-paper,lb2,steal option=KOCHAB_QUANTUM=10000000
  * body: thread: another virtual processor, asleep, begins when the kernel lets it */
 #define _GNU_SOURCE
@@ -17,8 +18,8 @@
 
 #include "test.h"
 
-/* WORK_NS: more than a turn that a call may end. FEW: of CALLS: the other thread's turns, and looks for events, come soon.
- * A thread that sends keeps the processor for longer: a hundred times. */
+/* WORK_NS: more than a turn that a call may end. FEW: of CALLS: the other thread's turns, and looks
+ * for events, come soon. A thread that sends keeps the processor for longer: a hundred times. */
 enum { CALLS = 2000, WORK_NS = 20000, FEW = 100 };
 
 struct way {

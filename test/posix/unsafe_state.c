@@ -1,5 +1,5 @@
-/* Functions that keep a state between calls, called by two threads turn by turn: a thing begun goes on
- * where its thread left it. Plain, strtok at least does not: so the test can fail. */
+/* Functions that keep a state between calls, called by two threads turn by turn: a thing begun goes
+ * on where its thread left it. Plain, strtok at least does not: so the test can fail. */
 #include "turns.h"
 
 #include <ftw.h>

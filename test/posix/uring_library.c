@@ -1,5 +1,5 @@
-/* os/libsite, os/libdispatch: liburing makes its system calls by instructions of its own. Where virtual processors are
- * processes a ring that any of them has set up lies in all. */
+/* os/libsite, os/libdispatch: liburing makes its system calls by instructions of its own. Where
+ * virtual processors are processes a ring that any of them has set up lies in all. */
 #include "crowd.h"
 
 #include <dlfcn.h>

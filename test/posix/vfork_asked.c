@@ -1,5 +1,6 @@
-/* posix/posix kbi_posix_task: a thread is found by its pthread_t also while its child of vfork has its place and waits for
- * threads of the program: at a mutex, a semaphore, a condition or a descriptor. */
+/* posix/posix kbi_posix_task: a thread is found by its pthread_t also while its child of vfork has
+ * its place and waits for threads of the program: at a mutex, a semaphore, a condition or a
+ * descriptor. */
 #include "test.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* cast.h - the actors of a soak: threads of every kind, chosen at random, that check what must hold for
- * their kind whatever they do: a bound thread is on its virtual processor, an own __thread variable, errno
- * and a key's value are the thread's own across every suspension. Callers: scenes.h, mix.c. */
+/* cast.h - the actors of a soak: threads of every kind, chosen at random, that check what must hold
+ * for their kind whatever they do: a bound thread is on its virtual processor, an own __thread
+ * variable, errno and a key's value are the thread's own across every suspension. Callers:
+ * scenes.h, mix.c. */
 #ifndef KB_SOAK_CAST_H
 #define KB_SOAK_CAST_H
 
@@ -136,8 +137,8 @@ static inline unsigned cast_kernel_threads(void)
 	return n;
 }
 
-/* The fields `act`, `scene` and `number` are set. A busy machine may have no kernel thread left, so then it is a light
- * one - unless we have too many ourselves. */
+/* The fields `act`, `scene` and `number` are set. A busy machine may have no kernel thread left, so
+ * then it is a light one - unless we have too many ourselves. */
 static inline void cast_start(struct actor *a, enum kind kind, uint64_t *rand)
 {
 	int e;
