@@ -40,7 +40,7 @@ static inline void crew_start(struct crew_attr *a, enum crew kind, const struct 
 	kb_attr_settls(&a->kb, kind == CREW_OWN ? KB_TLS_OWN : KB_TLS_LIGHT);
 }
 
-/* `kind` is a constant at every call, so that one branch is left. */
+/* `kind` is a constant at every call, so that a single branch is left. */
 CREW_INLINE int crew_try_create(
 	const struct crew_attr *a, enum crew kind, uintptr_t *t, void *(*fn)(void *), void *arg)
 {
@@ -85,7 +85,7 @@ CREW_INLINE void crew_join(enum crew kind, uintptr_t t, void **result)
 	{ "kochab", crew_light, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 }, \
 	{ "kochab-own", crew_own, 0, 0, BENCH_FREE_ONLY, 0, 0, 0, 0 }
 
-/* ---- a common start: the clock starts when the first one is through ---- */
+/* ---- a common start: the clock starts when the first thread is through ---- */
 
 struct crew_gate {
 	enum crew kind;

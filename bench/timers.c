@@ -64,7 +64,7 @@ static double wakes(struct run *r, unsigned n)
 
 	__atomic_store_n(&r->woken, 0, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < n; i += BATCH) {
-		/* apart from each other: a thread has one notification at a time */
+		/* on separate lines: a thread has a single notification at a time */
 		unsigned first = (unsigned)(random_next(&r->rand) % r->c->threads), step = r->c->threads / BATCH;
 
 		for (unsigned k = 0; k < BATCH; k++)

@@ -14,7 +14,7 @@ static char *sized(uint64_t *seed)
 	return p;
 }
 
-/* All but each third one; those follow in the next burst's time. */
+/* Frees all but each third block; the rest follow during the next burst. */
 static void give_back(char **block, char **late, long order)
 {
 	for (long i = 0; i < blocks; i++) {

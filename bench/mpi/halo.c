@@ -49,7 +49,7 @@ static double *field(int rows, int columns)
 	return f;
 }
 
-/* ---- one thread, all of it -------------------------------------------------------------------------------- */
+/* ---- a single thread, whole stencil -------------------------------------------------------------------------------- */
 
 /* Both ranks' numbers after so many sweeps. */
 static double *serial(int sweeps)

@@ -128,7 +128,7 @@ static void compute_and_exchange(int id, uint64_t n)
 	}
 }
 
-/* A piece by one thread of each rank, with nothing else to do. */
+/* Computes a piece by a single thread of each rank, with no further work. */
 static double piece_alone(void)
 {
 	int threads = load.threads;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# bench/diff on made-up files: noise is hidden, a real loss is named and told by the exit status, the machine's own change
-# is no loss of ours, files that cannot be compared are refused.
+# bench/diff on made-up files: noise is hidden; a real loss is named and sets the exit status; a change
+# of the whole machine is no loss of Kochab; files that cannot be compared are refused.
 . "$(dirname "$0")/lib.sh"
 command -v python3 >/dev/null || skip "no python3"
 D=$TOP/bench/diff
@@ -21,7 +21,7 @@ controls() { # FILE MEDIAN...: three rows of others
 	row "$1" nptl kernel 100 "$2"; row "$1" condvar kernel 100 "$3"; row "$1" go peer 100 "$4"
 }
 
-# the same file twice
+# a file compared with itself
 row old kochab kochab 100 105; row old kochab-own kochab 200 204
 expect 0 "0 worse, 0 better, 2 within the noise" "$D" "$T/old" "$T/old"
 
@@ -38,19 +38,20 @@ expect 0 "0 worse, 0 better, 2 within the noise" "$D" "$T/old" "$T/median"
 row wide kochab kochab 100 140; row minimum kochab kochab 130 135
 expect 0 "0 worse, 0 better, 1 within the noise" "$D" "$T/wide" "$T/minimum"
 
-# one run has no spread: only a change by a quarter counts
+# a single run has no spread: only a change by a quarter counts
 row one kochab kochab 100 100 1; row little kochab kochab 120 120 1; row much kochab kochab 130 130 1
 expect 0 "0 worse" "$D" "$T/one" "$T/little"
 expect 1 "1 worse" "$D" "$T/one" "$T/much"
 
-# what no clock tells apart: half a nanosecond, one point of a hundred
+# differences below the clock's resolution: half a nanosecond, a point of a hundred
 row tiny1 kochab kochab 1.0 1.0; row tiny2 kochab kochab 1.4 1.4; row idle1 kochab kochab 0.01 0.01 5 %; row idle2 kochab kochab 0.9 0.9 5 %
 row idle3 kochab kochab 4 4 5 %
 expect 0 "0 worse" "$D" "$T/tiny1" "$T/tiny2"
 expect 0 "0 worse" "$D" "$T/idle1" "$T/idle2"
 expect 1 "1 worse" "$D" "$T/idle1" "$T/idle3"
 
-# a machine three times as slow: all rows of others say so, and ours is no loss unless it is slower than that
+# a machine three times as slow: all rows of rival libraries say so, and Kochab's row is a loss only
+# if it is slower than that
 row calm kochab kochab 100 105; row calm bytes kochab 4000 4010 5 B; controls calm 100 100 100
 row slow kochab kochab 300 315; row slow bytes kochab 4000 4010 5 B; controls slow 300 300 300
 row lost kochab kochab 400 420; row lost bytes kochab 4600 4610 5 B; controls lost 300 300 300
@@ -58,17 +59,17 @@ expect 0 "takes 3.00 times as long by 3 rows of others, give or take 0 %" "$D" "
 expect 1 "1 worse" "$D" --raw "$T/calm" "$T/slow"
 expect 1 "2 worse" "$D" "$T/calm" "$T/lost"
 expect 0 "0 worse" "$D" "$T/slow" "$T/calm"
-# others that do not agree among themselves say little
+# rival libraries that do not agree among themselves say little
 row odd kochab kochab 400 420; row odd bytes kochab 4000 4010 5 B; controls odd 150 300 600
 expect 0 "0 worse" "$D" "$T/calm" "$T/odd"
 
-# a measurement that fails now is a loss; one that was not made is only counted
+# a measurement that fails now is a loss; a measurement that was not made is only counted
 failed_row broken kochab "killed by signal 11"; row broken kochab-own kochab 200 204
 expect 1 "-> killed by signal 11" "$D" "$T/old" "$T/broken"
 row fewer kochab kochab 100 105; failed_row fewer kochab-own "not possible here"; row fewer fresh kochab 1 1
 expect 0 "1 within the noise; 1 no longer measured, 1 new" "$D" "$T/old" "$T/fewer"
 
-# what cannot be compared
+# files that cannot be compared
 expect 2 "two files are needed" "$D" "$T/old"
 expect 2 "no such option: --frob" "$D" --frob "$T/old" "$T/new"
 expect 2 "--noise needs a number" "$D" "$T/old" "$T/new" --noise
@@ -84,7 +85,7 @@ expect 2 "'min' is no number" "$D" "$T/old" "$T/words"
 row other kochab kochab 1 1 5 ns yield
 expect 2 "no row of ours in common" "$D" "$T/old" "$T/other"
 
-# and what kochab bench really writes
+# and the real output of kochab bench
 if "$K" bench yield --threads 2 --vps 1 --methods nptl,kochab --runs 1 --seconds 0.01 --json "$T/real" >"$T/out" 2>&1; then
 	expect 0 "0 worse, 0 better, 1 within the noise" "$D" "$T/real" "$T/real"
 else

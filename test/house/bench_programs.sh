@@ -1,6 +1,6 @@
 #!/bin/bash
-# kochab bench programs: a program that is here on kernel threads and on Kochab, its JSON and histogram; one that answers
-# wrong or ends early; wrong usage.
+# kochab bench programs: an installed program on kernel threads and on Kochab, its JSON and histogram; a
+# program that answers wrong or ends early; wrong usage.
 . "$(dirname "$0")/lib.sh"
 [ -z "${SAN:-}" ] || skip "not with sanitizers: it runs programs on the drop-in, or many threads"
 command -v python3 >/dev/null || skip "no python3"
@@ -18,7 +18,7 @@ expect 2 "cannot write $T/none/x" "$K" bench programs openmp --json "$T/none/x"
 expect 0 "oltp_read_only" "$K" bench programs --help
 expect 2 "nothing can be measured here: memcached skipped: no memcached" env PATH=/nonexistent "$(python3 -c 'import sys; print(sys.executable)')" "$P" memcached
 
-# a made-up sysbench, and one that counts no events
+# a made-up sysbench, and a second that counts no events
 mkdir "$T/bin"
 cat >"$T/bin/sysbench" <<'END'
 #!/bin/bash
@@ -36,7 +36,7 @@ grep -qE '^ +500\.000 0\.750000000000 +30 +4\.00$' "$T/all/sysbench-cpu.16.1vp.n
 	{ cat "$T/all/"*; failures=$((failures + 1)); }
 expect 1 "failed: sysbench counts no events" env EVENTS=0 "$K" bench programs sysbench-cpu --vps 1 --runs 2 --methods nptl
 
-# a real one
+# a real program
 if command -v "${CC:-gcc}" >/dev/null; then
 	expect 0 "" "$K" bench programs openmp --threads 3 --vps 1 --runs 1 --seconds 0.05 --format json --json "$T/json"
 	grep -q '"method": "kochab".*"metric": "piece"' "$T/json" || grep -q skipped "$T/out" || { cat "$T/out"; failures=$((failures + 1)); }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# kochab compare: the same and not, faster and slower, servers, what it says of errors; nothing is left behind.
+# kochab compare: equal and different output, faster and slower programs, servers, its words for errors;
+# nothing is left behind.
 # timeout: 200
 . "$(dirname "$0")/lib.sh"
 [ -z "${SAN:-}" ] || skip "not with sanitizers: it runs programs on the drop-in"
@@ -11,7 +12,7 @@ fail() {
 # words for `sh -c` on Kochab only
 on_kochab() { echo "case \$LD_PRELOAD in *libkochab-posix*) $1;; esac"; }
 
-# ---- what is wrong is said ----
+# ---- wrong usage is reported ----
 expect 2 "which program" "$K" compare -n 2 --
 expect 2 "-n 0: bad value, allowed: 1 to" "$K" compare -n 0 true
 expect 2 "-n: no such option, or no value" "$K" compare -n

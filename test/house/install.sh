@@ -5,7 +5,7 @@
 D=$T/root
 P=/opt/kochab
 
-# The installed tree must come from what is built already: only the command is linked again.
+# The installed tree must come from the files built already: only the command is linked again.
 run_make() {
 	make -C "$TOP" --no-print-directory BUILD="$BUILD" NODEPS=1 PREFIX=$P DESTDIR="$D" SAN="${SAN:-}" \
 		${CC:+CC="$CC"} ${CXX:+CXX="$CXX"} "$1" >"$T/make.log" 2>&1 || {
@@ -27,7 +27,7 @@ for f in bin/kochab lib/libkochab.a lib/libkochab.so lib/libkochab.so.0 lib/libk
 	share/man/man7/kochab.7 share/doc/kochab/LICENSE share/kochab/bench/report share/kochab/bench/limits.def; do
 	[ -s "$D$P/$f" ] || { echo "not installed: $f"; failures=1; }
 done
-# what the installed README names is there, too, but for the sources
+# the files that the installed README names are there, too, except the sources
 links=$(grep -oE '(doc|example)/[a-z0-9_/.-]+\.(md|svg|cc?)|example/[a-z]+/' "$D$P/share/doc/kochab/README.md" | sort -u)
 [ -n "$links" ] || { echo "README names no page"; failures=1; }
 for f in $links; do

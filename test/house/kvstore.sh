@@ -1,7 +1,8 @@
 #!/bin/bash
-# example/kvstore, on kernel threads, under `kochab run` and linked with the drop-in: it answers a script byte by byte as
-# test/programs/kvstore/answers says, which are Redis' own (compared here where redis-server, 7 or later, is installed); it answers
-# many connections at once; it ends on SIGTERM without losing an answer.
+# example/kvstore, on kernel threads, under `kochab run` and linked with the drop-in. The server answers
+# a script byte by byte as in test/programs/kvstore/answers, which are Redis' own answers (compared here
+# where redis-server, 7 or later, is installed); answers many connections at once; and ends on SIGTERM
+# without losing an answer.
 . "$(dirname "$0")/kvstore_lib.sh"
 TALK=$BUILD/test/programs/kvstore/talk
 LOAD=$BUILD/bench/servers/load
@@ -11,7 +12,7 @@ needs "$K" "$TALK" "$LOAD"
 
 is_up() { [ -S "$T/sock" ]; }
 
-# stop NAME: by SIGTERM; nothing but 0 is right
+# stop NAME: ends the server by SIGTERM; only exit status 0 is right
 stop() {
 	local code
 	kill -TERM "$server" 2>/dev/null
@@ -26,8 +27,8 @@ answers() { # NAME [-1]
 	cmp -s "$T/said" $ANSWERS || { fail "$1: other answers (<) than wanted (>)"; diff "$T/said" $ANSWERS | head -n 10; }
 }
 
-# Requests that have arrived are answered although the server ends: 2000 INCRs are sent at once, it is told to end, and
-# then their answers are read.
+# Requests that have arrived are answered although the server ends: 2000 INCRs are sent at once, the
+# server is told to end, and then their answers are read.
 last_answers() { # NAME
 	{
 		printf '&PING\n?\n'
@@ -55,7 +56,8 @@ everything() { # NAME COMMAND...
 	last_answers "$name"
 }
 
-# A client that sends on and on and reads no answers is cut off before it has filled the memory; other clients are served.
+# A client that sends without end and reads no answers is cut off before it has filled the memory; the
+# remaining clients are served.
 lets_lie() { # NAME COMMAND...
 	local name=$1 port=$((20000 + RANDOM % 12000)) peak
 	shift
@@ -73,7 +75,8 @@ lets_lie() { # NAME COMMAND...
 	stop "$name"
 }
 
-# One request may ask for so much that the answer would take all memory: for a value many times over. That client is cut off.
+# A single request may ask for a value so many times that the answer would take all memory. The client
+# is cut off.
 asks_much() { # NAME COMMAND...
 	local name=$1 port=$((20000 + RANDOM % 12000)) peak
 	shift
@@ -94,7 +97,7 @@ asks_much() { # NAME COMMAND...
 	stop "$name"
 }
 
-# Older ones say some errors in other words.
+# Older versions word some errors differently.
 if command -v redis-server >/dev/null && redis-server --version | grep -q 'v=\([7-9]\|[1-9][0-9]\)\.'; then
 	start redis-server --port 0 --unixsocket "$T/sock" --save '' --appendonly no
 	answers redis-server
@@ -110,7 +113,7 @@ asks_much "kernel threads, an answer of 400 MB" "$K"
 	[ ! -x "$K-posix" ] || everything "linked" "$K-posix"
 }
 
-# what it refuses
+# refused requests
 refuses() { # WHAT ARGS...
 	local want=$1
 	shift

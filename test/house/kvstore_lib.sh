@@ -1,5 +1,6 @@
-# test/house/kvstore_lib.sh - a server of example/kvstore that is started, watched and at last ended; sourced, not run.
-# Who sources it stands in the project's folder, has BUILD, and a function `is_up` that says whether the server serves.
+# test/house/kvstore_lib.sh - starts, watches and ends a server of example/kvstore; sourced, not run.
+# The sourcing script is in the project's folder, sets BUILD, and defines a function `is_up` that
+# returns whether the server serves.
 # shellcheck shell=bash disable=SC2034
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
@@ -15,7 +16,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# needs PROGRAM...: or the test is skipped
+# needs PROGRAM...: skips the test if a program is missing
 needs() {
 	local p
 	for p; do
@@ -23,14 +24,15 @@ needs() {
 	done
 }
 
-# fail WORD...: and what the server has said
+# fail WORD...: fails with the words and the server's output
 fail() {
 	echo "$*"
 	tail -n 12 "$T/server" | sed 's/^/     | /'
 	failed=1
 }
 
-# start COMMAND...: and waits until it serves. What it says is in $T/server; its socket, if it has one, is $T/sock.
+# start COMMAND...: starts the server and waits until it serves. Its output is in $T/server; its socket,
+# if any, is $T/sock.
 start() {
 	rm -f "$T/server" "$T/sock" # the last one's would say that this one is up
 	"$@" >"$T/server" 2>&1 &

@@ -1,6 +1,7 @@
 #!/bin/bash
-# kochab ps: the threads of another process and what they wait for, read from outside, also where it is stopped, is a core
-# file, or made up. kochab stack: their backtraces. kochab top: a look at all.
+# kochab ps: the threads of a second process and the objects they wait for, read from outside, also where
+# the process is stopped, is a core file, or is made up. kochab stack: their backtraces. kochab top: a
+# look at all.
 # timeout: 300
 . "$(dirname "$0")/lib.sh"
 [ -z "${SAN:-}" ] || skip "not with sanitizers: it runs programs on the drop-in"
@@ -234,7 +235,7 @@ polls() {
 	has " waiting +[01] +selects-timed +reading descriptor $pipe$until$"
 }
 
-# ---- what is wrong is said ----
+# ---- wrong usage is reported ----
 expect 2 "no such argument" "$K" ps --frobnicate
 expect 2 "no such argument" "$K" ps 1 2
 expect 1 "no such process" "$K" ps 999999999
@@ -248,7 +249,7 @@ expect 1 "it does not run on Kochab" "$K" stack $$
 expect 1 "it does not run on Kochab" "$K" top --once $$
 expect 2 "-d 0: bad value" "$K" top -d 0 $$
 
-# ---- a program of another user ----
+# ---- a program of a different user ----
 if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-sys_ptrace true 2>/dev/null; then
 	chmod 755 "$T"
 	mkdir "$T/all" && cp "$K" "$BUILD/libkochab-posix.so.0" "$T/all" # that user may not see the build
@@ -259,7 +260,7 @@ if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-sys_ptrace true 2>/dev/null; th
 	over
 fi
 
-# ---- one program, with both kinds of virtual processors, running and stopped ----
+# ---- a program with both kinds of virtual processors, running and stopped ----
 no_elfutils=
 bodies=thread
 "$K" doctor | grep -q '^+ process bodies' && bodies="thread process"

@@ -1,13 +1,14 @@
 #!/bin/bash
-# kochab run and the programs that the program starts: scripts, shells, spawned and exec'ed programs run on Kochab, too,
-# or with --children no only the first; what the loader does not serve runs plainly.
+# kochab run and the programs that the program starts: scripts, shells, spawned and exec'ed programs
+# run on Kochab, too; with --children no only the first does. Programs that the loader does not serve
+# run plainly.
 . "$(dirname "$0")/lib.sh"
 [ -e "$BUILD/libkochab-posix.so.0" ] || skip "no drop-in in this build"
 [ -z "${SAN:-}" ] || skip "a sanitizer's library must come first in LD_PRELOAD"
 cd "$T" || exit 1
 
-# What are its threads? Twenty that wait, and as many tasks in /proc or not. --then PROGRAM...: exec'ed by a thread;
-# --spawn, --system, --popen: started by a thread, and waited for.
+# Prints which threads it has: twenty wait, and /proc shows as many tasks or not. --then PROGRAM...:
+# exec'ed by a thread; --spawn, --system, --popen: started by a thread, and waited for.
 cat >kind.c <<'END'
 #include <dirent.h>
 #include <pthread.h>
@@ -89,7 +90,7 @@ says() {
 says kernel ./kind
 says light "$K" run ./kind
 
-# ---- who is served -----------------------------------------------------------------------------------------
+# ---- served programs -----------------------------------------------------------------------------
 printf '#!/bin/sh\n./kind\nsh -c "./kind; true"\nenv ./kind\n' >script && chmod 755 script
 printf '#!%s --spawn ./kind\n' "$T/kind" >through && chmod 755 through
 says "light light light" "$K" run ./script
@@ -104,7 +105,8 @@ says "light" "$K" run nohup nice ./kind
 says "light" "$K" run sh -c 'exec ./kind'
 says "light" "$K" run timeout 50 ./kind
 
-# Options hold for what comes later in the chain, and for a program that clears its environment before its first thread.
+# Options hold for later programs of the chain, and for a program that clears its environment before
+# its first thread.
 cat >clear.c <<'END'
 #include <stdlib.h>
 int real_main(int, char **);
@@ -122,13 +124,13 @@ print='echo "<$LD_PRELOAD>" | sed "s|/.LIB/../../../..||g"' # only glibc knows w
 says "<$other>" env LD_PRELOAD="$other" "$K" run --children no sh -c "$print"
 says "<$BUILD/libkochab-posix.so.0:$other>" env LD_PRELOAD="$other" "$K" run sh -c "$print"
 says "<>" "$K" run --children no sh -c "$print"
-# In one that is run again, here or from another place, it stands once.
+# In a program that is run again, from here or from a different place, LD_PRELOAD names it once.
 mkdir copy && cp "$BUILD/libkochab-posix.so.0" copy
 says "<$T/copy/libkochab-posix.so.0:$other>" env LD_PRELOAD="$other" "$K" run env KOCHAB_LIB="$T/copy" "$K" run sh -c "$print"
 says "light" "$K" run "$K" run ./kind
 says "<$other:$other>" env LD_PRELOAD=" $other $other:" "$K" run --children no sh -c "$print"
 
-# ---- what the loader does not serve runs plainly -----------------------------------------------------------
+# ---- programs that the loader does not serve run plainly --------------------------------------
 if compile -static -o static kind.c 2>/dev/null; then
 	says "kernel" "$K" run sh -c './static'
 	says "kernel light" "$K" run ./static --spawn ./kind

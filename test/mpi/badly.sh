@@ -1,7 +1,8 @@
 #!/bin/bash
-# mpi/badly - programs that are linked badly, or call badly: with both MPIs, with MPI as a static library, with the layer of the
-# other MPI; calls before MPI_Init and after MPI_Finalize; a request that is waited for, or freed, by an old copy of its handle.
-# They end as on kernel threads, with the same words of MPI's; and what is said of the layer names the reason.
+# mpi/badly - programs that are linked badly, or call badly: with both MPIs, with MPI as a static library,
+# with the second MPI's layer; calls before MPI_Init and after MPI_Finalize; a request that is waited for,
+# or freed, by an old copy of its handle. They end as on kernel threads, with MPI's own words, and the
+# layer's message names the reason.
 # Skipped: no MPI is here.
 # sleeps: yes
 . "$(dirname "$0")/lib.sh"
@@ -109,7 +110,8 @@ int main(int argc, char **argv)
 }
 C
 
-# What the rank's MPI says, but for numbers and addresses; then the exit. What mpirun says of it is lost at times.
+# The output of the rank's MPI, without numbers and addresses; then the exit. mpirun's own words for it are
+# lost at times.
 say() { # COMMAND...
 	"$@" >"$work/said" 2>&1
 	echo "exit $?" >>"$work/said"
@@ -137,7 +139,7 @@ for mpi in openmpi mpich; do
 	[ $mpi = openmpi ] || same $mpi twice 6
 	"$here/launch" $mpi 1 "$KOCHAB_BIN" run "$work/call.$mpi" twice 6 >"$work/said" 2>&1
 	case $? in 0 | 124 | 137) fail "$mpi, MPI_Init twice: $(cat "$work/said")" ;; esac
-	# what MPI makes of an old handle is its own affair; it must come to an end
+	# the effect of an old handle is MPI's own affair; the program must come to an end
 	for which in 0 1; do
 		"$here/launch" $mpi 1 "$work/call.$mpi" old $which >/dev/null 2>&1 && continue
 		"$here/launch" $mpi 1 "$KOCHAB_BIN" run "$work/call.$mpi" old $which >"$work/said" 2>&1
@@ -146,7 +148,7 @@ for mpi in openmpi mpich; do
 done
 [ $tried -gt 0 ] || skip "no MPI is here"
 
-# A library for MPI without a layer: the same file by another name.
+# A library for MPI without a layer: a copy under a different name.
 if has mpich; then
 	library=$(ldd "$work/right.mpich" | sed -n 's/.*libmpich[^ ]* => \([^ ]*\) .*/\1/p')
 	mkdir "$work/other" && sed 's/libmpich\.so\.12/libmpiXX.so.12/g' "$library" >"$work/other/libmpiXX.so.12"

@@ -116,7 +116,7 @@ static void *persistent(void *arg)
 
 	make(&a, id);
 	for (int i = 0; i < STARTS; i++) {
-		int at = i % 2 ? 3 : 0; /* the late one is the first or the last */
+		int at = i % 2 ? 3 : 0; /* the late request is the first or the last */
 		MPI_Request *late = &r[at], *rest = &r[at ? 0 : 1];
 
 		start(&a, id + i);

@@ -14,18 +14,18 @@ libc=$(ldd "$lib" | awk '$1 ~ /^libc\.so/ { print $3 }')
 [ -e "$libc" ] || { echo "no glibc here"; exit 77; }
 
 exports() { nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u; }
-# what the tables of stdio define
+# the names that the tables of stdio define
 stdio_rows() { sed -nE 's/^(CALL|FAST)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^(PRINT|HAND)\(([A-Za-z0-9_]+)[,)].*/\2/p' src/posix/stdio.def; }
 unsafe_rows() { sed -nE "s/^(COPY|LOCK|ENTRY|HENTRY|STATE)\([^,]*, ([A-Za-z0-9_]+),.*/\2/p; s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/unsafe.def; }
 path_rows() { sed -nE 's/^PATH\([^,]*, ([A-Za-z0-9_]+),.*/\1/p; s/^HAND\(([A-Za-z0-9_]+)\)/\1/p' src/posix/path.def; }
-# call_rows KINDS: those rows begin with a type, those of ALSO and LEFT with the name
+# call_rows KINDS: these rows begin with a type, rows of ALSO and LEFT with the name
 call_rows() {
 	sed -nE "s/^($1)\(//p" src/posix/call.def | sed -E 's/^(ssize_t|int|void|pid_t|FILE \*), //; s/,.*//'
 }
 defined() { { rows 'OURS|BOTH'; stdio_rows; path_rows; unsafe_rows HAND; call_rows 'TRANSFER|POLL|APART|LENT|OPENS|DISK|GIVEN|AT_ONCE|HAND|ALSO'; } | sort; }
 rows() { sed -nE "s/^($1)\(([A-Za-z0-9_]+),.*/\2/p" src/posix/names.def | sort; }
 
-# check WHAT: standard input is what is wrong
+# check WHAT: standard input is the list of errors
 check() {
 	if grep . | sed "s|^|$1: |" | head -n 20 | grep .; then failed=1; fi
 }
@@ -49,7 +49,7 @@ sed -n '/^<!-- calls -->/,/^<!-- end -->/p' doc/posix.md | diff - <(echo '<!-- c
 sed -n '/^<!-- unsafe -->/,/^<!-- end -->/p' doc/unsafe.md | diff - <(echo '<!-- unsafe -->'; dev/posix-names unsafe; echo '<!-- end -->') |
 	check "doc/unsafe.md is not dev/posix-names unsafe"
 
-# What POSIX (issue 7, XSH 2.9.1) does not ask to be thread-safe.
+# The functions that POSIX (issue 7, XSH 2.9.1) does not require to be thread-safe.
 tr -s ' \n' '\n' <<'END' | grep . | sort | comm -23 - <(unsafe_rows 'HAND|SAFE|FREE' | sort) | check "unsafe.def lacks it"
 asctime basename catgets crypt ctime dbm_clearerr dbm_close dbm_delete dbm_error dbm_fetch dbm_firstkey dbm_nextkey
 dbm_open dbm_store dirname dlerror drand48 encrypt endgrent endpwent endutxent ftw getc_unlocked getchar_unlocked getdate

@@ -1,9 +1,10 @@
 #!/bin/bash
 # timeout: 600
-# Whoever looks a function up in libc finds the one that everybody else has: a library that RTLD_DEEPBIND puts before all
-# others, now or at its first calls, its constructor and its thread at once; a handle of libc's; RTLD_NEXT in a library that
-# comes last; dlvsym. They share mutexes, condition variables, threads and memory with the program. What the library defines
-# itself stays its own; and a library that wraps a function of libc's is called, and its original is libc's.
+# Code that looks a function up in libc finds the function that the whole program uses: a library that
+# RTLD_DEEPBIND puts before all libraries, now or at its first calls, its constructor and its thread at
+# once; a handle of libc's; RTLD_NEXT in a library that comes last; dlvsym. They share mutexes, condition
+# variables, threads and memory with the program. A library's own definitions stay its own. A library
+# that wraps a function of libc's is called, and its original is libc's.
 set -u
 BUILD=${BUILD:-build}
 KOCHAB_BIN=${KOCHAB_BIN:-$BUILD/kochab}

@@ -22,7 +22,7 @@ enum kind { READ, RECV, ACCEPT, SEND, WRITE, POLL, SELECT, FGETS, EPOLL };
 
 static struct waiter {
 	enum kind kind;
-	int fd;          /* what it waits for */
+	int fd;          /* the file it waits for */
 	int peer, beside; /* the other end; another number of the file that is looked at */
 	struct sockaddr_in at;
 	FILE *f;
@@ -258,7 +258,7 @@ static void drain(int s)
 	CHECK_EQ(all, BYTES);
 }
 
-/* ends: its file is shut down before; else what it waits for comes after. */
+/* ends: its file is shut down before; otherwise its data come afterwards. */
 static void end_of(struct waiter *w, unsigned how, int ends)
 {
 	struct sockaddr_in other;
@@ -331,7 +331,7 @@ int main(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(pthread_join(o[i], NULL), 0);
-	/* on a machine with much to do one may not have begun in time, and is about the new file then */
+	/* on a busy machine a call may not have begun in time; it then concerns the new file */
 	CHECK(wrong * 50 <= waits_made);
 	return 0;
 }

@@ -67,7 +67,7 @@ static void sleep_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* With a writer waiting: can one who reads read again? */
+/* Returns whether a thread that reads can lock for reading again while a writer waits. */
 static void second_read(int expected)
 {
 	pthread_t t;
@@ -125,7 +125,7 @@ static void make(int kind, int shared)
 	CHECK_EQ(pthread_rwlock_init(&l, &a), 0);
 }
 
-/* POSIX leaves open what that is; libc answers 0. */
+/* POSIX leaves the result open; libc returns 0. */
 static void unlocked(void)
 {
 	pthread_rwlock_t never = PTHREAD_RWLOCK_INITIALIZER;

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Programs built with sanitizers, and plain ones under valgrind, on the drop-in: what is right stays silent, in an exec chain,
-# too; what is wrong in a thread is found and said. AddressSanitizer's and valgrind's threads are lightweight, those
-# of ThreadSanitizer are kernel threads that use our objects.
+# Programs built with sanitizers, and plain programs under valgrind, on the drop-in: a correct program
+# stays silent, in an exec chain, too; an error in a thread is found and reported. AddressSanitizer's and
+# valgrind's threads are lightweight; ThreadSanitizer's are kernel threads that use Kochab's objects.
 set -u
 KOCHAB_BIN=${KOCHAB_BIN:-${BUILD:-build}/kochab}
 [ -x "$KOCHAB_BIN" ] || { echo "no $KOCHAB_BIN"; exit 77; }
@@ -68,12 +68,12 @@ int main(int argc, char **argv)
 }
 C
 
-# What the tools complain of; lines "--PID--" are valgrind's own, of system calls that it does not know.
+# The tools' complaints; lines "--PID--" are valgrind's own, of system calls that it does not know.
 complaints() {
 	grep -vE '^--[0-9]+--' "$T/errors" | grep -E 'WARNING|ERROR:|runtime error:|Invalid|client switching'
 }
 
-# silent WHAT COMMAND...: ends well, says its sum, complains of nothing
+# silent WHAT COMMAND...: the command ends well, prints its sum and complains of nothing
 silent() {
 	local what=$1 code
 	shift
@@ -86,7 +86,7 @@ silent() {
 	failed=1
 }
 
-# found WHAT PATTERN COMMAND...: what is wrong is said
+# found WHAT PATTERN COMMAND...: the error is reported
 found() {
 	local what=$1 pattern=$2
 	shift 2
@@ -126,7 +126,7 @@ for cc in gcc clang; do
 		found "$cc undefined" 'runtime error' "$T/$cc-u" overflow
 	fi
 done
-# What was put in front for a sanitizer is not inherited.
+# A library preloaded for a sanitizer is not inherited.
 if [ -x "$T/gcc-t" ]; then
 	cat >"$T/shell.c" <<'C'
 #include <stdlib.h>

@@ -44,7 +44,7 @@ static sigset_t only(int sig)
 
 /* ---- the program ------------------------------------------------------------------------------------------- */
 
-/* Round and round, each wakes the next one. */
+/* Each thread wakes the next, in a ring. */
 static void *hop(void *arg)
 {
 	long me = (long)arg;
@@ -81,7 +81,7 @@ static void tell(void)
 	CHECK_EQ(pthread_mutex_unlock(&lock), 0);
 }
 
-/* Lets through what nobody else does. */
+/* Unblocks the signals that all further threads block. */
 static void *suspend(void *arg)
 {
 	sigset_t none;
@@ -165,7 +165,7 @@ static void program(void)
 	CHECK_EQ(counter, 2L * THREADS * ROUNDS);
 }
 
-/* One of its threads is the kernel's: nobody is alone. */
+/* A kernel thread is among its threads: none runs in single-threaded mode. */
 static void with_kernel_thread(void)
 {
 	pthread_attr_t a;
@@ -196,7 +196,7 @@ static void end_at_fence(void)
 		_exit(77);
 }
 
-/* No quantum: who computes for long, on a busy machine, gets no company either. */
+/* No quantum: a thread that computes for long on a busy machine stays alone, too. */
 static int status_of(char *self, char *what, bool sends)
 {
 	pid_t child = fork();

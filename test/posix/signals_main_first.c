@@ -24,7 +24,7 @@ enum { BUSY = 3, SIG = SIGUSR1 };
 
 /* What the sender outside, or inside, is to do: 'k' kill, 'q' sigqueue, 'i' kill by a thread; 0:
  * nothing, 'e': it ends. */
-static atomic_int *command, *sending; /* and who is at it */
+static atomic_int *command, *sending; /* and the thread that does it */
 static pthread_t main_thread;
 static atomic_int got, elsewhere, stop;
 static int way; /* for `command` */
@@ -235,7 +235,7 @@ static void end(void)
 
 int main(void)
 {
-	/* a handler that blocks it would leave the next one to others, as in the kernel */
+	/* a handler that blocks the signal would leave the next to further threads, as in the kernel */
 	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_NODEFER };
 	struct sockaddr_un u = { .sun_family = AF_UNIX };
 	struct epoll_event e = { .events = EPOLLIN };
@@ -269,7 +269,7 @@ int main(void)
 			CHECK_EQ(ways[i](), -1);
 			CHECK_EQ(errno, EINTR);
 			CHECK(got > 0);
-			/* the kernel gives a second one to others before main has got to run for the first */
+			/* the kernel gives a second signal to further threads before main has run for the first */
 			if (getenv("KOCHAB_VPS"))
 				CHECK_EQ(elsewhere, 0);
 			end();

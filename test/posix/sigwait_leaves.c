@@ -23,7 +23,7 @@
 
 enum {
 	STEPS_MAX = 4096,
-	BEFORE = 280, AFTER = 16, STRIDE = 3, /* round about the one that gives it to the thread */
+	BEFORE = 280, AFTER = 16, STRIDE = 3, /* instructions before and after the store that gives the signal to the thread */
 	HOLD_MS = 200, LONG_S = 60,
 	ENOUGH = 20,
 	SYSCALL_CODE = 0x050f, /* the instruction */
@@ -34,7 +34,7 @@ static pid_t traced;              /* the process */
 
 /* ---- the debugger ----------------------------------------------------------------------------------------- */
 
-/* One that waits for signals, and still does a moment later; 0. */
+/* Returns a thread that waits for signals and still waits a moment later, or 0. */
 static pid_t who_waits(void)
 {
 	char name[300], text[16];
@@ -268,7 +268,7 @@ int main(void)
 	prctl(PR_SET_PTRACER, debugger);
 	CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), 0);
 	CHECK_EQ(pthread_join(t, NULL), 0);
-	CHECK_EQ(wait_for(0), -1); /* starts what gives out signals */
+	CHECK_EQ(wait_for(0), -1); /* starts the signal dispatcher */
 	if (reported() != 'r')
 		SKIP("nobody may trace here");
 	given = where_given();

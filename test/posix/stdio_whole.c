@@ -10,9 +10,9 @@
 
 enum { THREADS = 8, LINES = 60, LENGTH = 300 };
 
-/* ---- what came out -------------------------------------------------------------------------------- */
+/* ---- the output -------------------------------------------------------------------------------- */
 
-/* A line is one thread's letter, LENGTH times. */
+/* A line is a thread's letter, LENGTH times. */
 static void check_lines(const char *text, size_t size, int threads)
 {
 	int lines[THREADS] = { 0 };
@@ -136,7 +136,7 @@ static void blocking_write(void)
 	size_t at = 0;
 
 	if (vps && atoi(vps) == 1)
-		return; /* write() itself blocks the only one */
+		return; /* write() itself blocks the only virtual processor */
 	CHECK_EQ(pipe(ends), 0);
 	f = fdopen(ends[1], "w");
 	CHECK(f != NULL);

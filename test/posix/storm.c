@@ -211,7 +211,7 @@ static void *direct(void *arg)
 	return p;
 }
 
-/* ---- what is left over ------------------------------------------------------------------------------ */
+/* ---- leftovers ------------------------------------------------------------------------------ */
 struct left { long threads, descriptors, mappings, kib; };
 
 static long entries(const char *dir)

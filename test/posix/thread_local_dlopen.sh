@@ -1,8 +1,8 @@
 #!/bin/bash
-# __thread and thread_local in the executable, in a library it is linked with, and in one that it loads by dlopen,
-# used by threads made before and after that; some end before dlclose and some after it, and then destroy what the
-# library made for them. Loaded again, the library's variables are new, also in threads that take over the memory
-# of others.
+# __thread and thread_local in the executable, in a library it is linked with, and in a library that it
+# loads by dlopen, used by threads made before and after the dlopen. Some threads end before dlclose and
+# some after it, and then destroy the objects that the library made for them. When the library is loaded
+# again its variables are new, also in threads that take over the memory of ended threads.
 set -u
 KOCHAB_BIN=${KOCHAB_BIN:-${BUILD:-build}/kochab}
 [ -x "$KOCHAB_BIN" ] || { echo "no $KOCHAB_BIN"; exit 77; }

@@ -132,7 +132,7 @@ struct sleeper {
 	atomic_int begun;
 };
 
-/* What is left, or t if that is not told. */
+/* The time left, or t if the call does not return it. */
 static struct timespec sleep_so(enum sleeps how, struct timespec t)
 {
 	struct timespec left = t;
@@ -217,7 +217,7 @@ static void *sleeps(void *arg)
 	return NULL;
 }
 
-/* It has begun soon after it has said so; a handler that runs before that is not the one. */
+/* The wait begins soon after the thread has said so; a handler that runs before that does not count. */
 static void goes_on_until_a_signal(enum sleeps how, struct timespec t)
 {
 	struct sleeper s = { .how = how, .t = t };

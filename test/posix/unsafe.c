@@ -280,7 +280,7 @@ static void all_results(void)
 		else if (on_kochab && !kept)
 			printf("%s: the second call changed the first one's result\n", testing->name);
 		CHECK(kept || !on_kochab);
-		/* the steps find what is known to be unsafe; a later libc may have mended it */
+		/* the steps find the functions known to be unsafe; a later libc may have mended them */
 		if (!on_kochab && testing->caught && kept)
 			printf("%s: safe in this libc\n", testing->name);
 	}
@@ -350,7 +350,7 @@ static void open_things(void)
 	groups = fopen("/etc/group", "r");
 	users = fopen("/etc/passwd", "r");
 	mounts = setmntent("/proc/mounts", "r");
-	if (lib) /* the one that a program linked with it would get */
+	if (lib) /* the function that a program linked with it would get */
 		find_crypt = (char *(*)(const char *, const char *))dlsym(on_kochab ? RTLD_DEFAULT : lib, "crypt");
 }
 

@@ -30,7 +30,7 @@ struct actor {
 	/* threads */
 	kb_thread_t kb;
 	pthread_t pt;
-	kb_sem_t done; /* FOREIGN: pthread_join would keep others from the virtual processor that it needs */
+	kb_sem_t done; /* FOREIGN: pthread_join would block a virtual processor that its thread needs */
 };
 
 static kb_key_t cast_key;
