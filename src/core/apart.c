@@ -7,7 +7,7 @@
  * have been idle for a part of the time in which the two VPs were seen together.
  *
  * A VP is moved by an affinity of a single processor, which is taken back at once. The VP does
- * that itself: nobody else can change its affinity meanwhile, and it makes no child. A caller
+ * that itself: no kernel thread changes its affinity meanwhile, and it makes no child. A caller
  * that asks for the affinity of all VPs is told that of a VP that does not move (moves_now, a
  * moment late): VP 0 is looked at first, and VP 0 never moves. /proc shows the short affinity.
  * If the kernel brings the VP back, it has its reasons: the next attempt waits twice as long. */

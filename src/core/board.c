@@ -144,6 +144,7 @@ static void scan_threads(struct kbi_board *b, uint32_t g, void (*found)(void *, 
 
 void kbi_board_scan(struct kbi_board *b, void (*found)(void *arg, uint32_t index), void *arg)
 {
+	/* acquire: pairs with the release of `marked` in kbi_board_mark and kbi_vp_send */
 	if (!a_xchg_acqrel(&b->marked, 0))
 		return;
 	for (uint32_t k = 0; k < 64; k++) {

@@ -1,5 +1,5 @@
 /* core/body.h - a body is a worker: a kernel thread that runs a virtual processor, or that ran
- * one and now holds a thread that blocks, or that waits to become one. The record holds what
+ * a VP and now holds a thread that blocks, or that waits to run a VP. The record holds what
  * belongs to the kernel thread and not to the VP: its TLS block, the stack of its agent.
  * Callers: core, posix's signals. No locks; never switches. */
 #ifndef KBI_BODY_H

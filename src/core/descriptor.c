@@ -227,6 +227,7 @@ __attribute__((no_sanitize("thread"))) uint32_t kbi_descriptor_ever_used(void)
 
 uint32_t kbi_descriptor_limit(void)
 {
+	/* acquire: pairs with the release in draw */
 	return a_load_acq(&kbi_descriptor_table.used);
 }
 

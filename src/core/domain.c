@@ -78,6 +78,7 @@ static void watch_poll(struct kbi_vp *me, struct kbi_vp *dom)
 
 	for (; w; w = next) {
 		next = w->next;
+		/* acquire: pairs with the release in kbi_wait_sleep_on */
 		if (!kbi_domain_watch_changed(w) || a_load_acq(&w->task->state) != dom->waiting_here)
 			continue;
 		kbi_domain_claim(dom, w->task, KBI_WAKE_WATCH);
@@ -136,6 +137,7 @@ static bool pull(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, boo
 
 	if (kbi_task_is(t, KBI_TASK_BOUND) || !kbi_vp_hold(home))
 		return false;
+	/* acquire: pairs with the release in kbi_wait_sleep_on */
 	mine = a_load_acq(&t->state) == home->waiting_here;
 	if (mine) {
 		kbi_domain_claim(home, t, KBI_WAKE_PERMIT);
@@ -232,6 +234,7 @@ void kbi_domain_wake_from_outside(struct kbi_task *t)
 {
 	uint64_t st;
 
+	/* acquire: pairs with the release in kbi_foreign_enter */
 	if (kbi_state_kind(a_load_acq(&t->state)) == KBI_TASK_FOREIGN) {
 		kbi_foreign_wake(t);
 		return;
@@ -367,7 +370,8 @@ static void scan_board(struct kbi_vp *me, struct kbi_vp *dom)
 	if (me == dom)
 		kbi_vp_receive(me);
 	else if (a_load_rlx(&dom->inbox))
-		/* only dom takes from its inbox, and it looks there only when `marked` is set */
+		/* only dom takes from its inbox, and it looks there only when `marked` is set. release:
+		 * pairs with the acquire in kbi_board_scan */
 		a_store_rel(&dom->board.marked, 1);
 }
 

@@ -64,6 +64,7 @@ struct kbi_task *kbi_foreign_enter(void)
 		kbi_sys_fatal("no thread descriptor left for a foreign kernel thread (max_threads)");
 	t->fn = NULL; /* no function of ours has started it, */
 	a_store_rlx(&t->task.np, 0); /* and it runs outside the library already */
+	/* release: pairs with the acquire of any reader of the state (core/domain) */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 	a_add_rlx(&count, 1);
 	kbi_self_tls = &t->task;

@@ -1,11 +1,10 @@
 /* core/place.c - processors of virtual processors. Contract in place.h.
  *
- * A VP may get another body while another thread binds it. The binder writes the place, has
- * every VP's processor pass a fence (kbi_solo_barrier), reads the number of the VP's kernel
- * thread and sets its affinity. A body that becomes the VP has written its number, and looks at
- * the place after it: it has seen the new place, or the binder sees its number. Both may be so.
- * A kernel thread that has just stopped to be the VP may get the affinity, too, until it becomes
- * a VP again. */
+ * A VP may get a new worker while a thread binds it. The binder writes the place, has every VP's
+ * processor pass a fence (kbi_solo_barrier), reads the number of the VP's kernel thread and sets
+ * that thread's affinity. A worker that becomes the VP writes its number, then looks at the
+ * place: it sees the new place, or the binder sees its number, or both. A kernel thread that has
+ * just stopped being the VP may get the affinity, too, until it becomes a VP again. */
 #include "core/place.h"
 
 #include <errno.h>
@@ -31,9 +30,9 @@ void kbi_place_leave(void)
 		kbi_cpus_give(0, &all);
 }
 
-/* The caller is on a VP's kernel thread, or was on it until it was found in a call: noted before
- * fork, for by the time the child's handlers run the drop-in may have taken it off. Kernel
- * threads that threads keep are left alone. */
+/* True: the caller is on a VP's kernel thread, or was on it until it was found in a call. Noted
+ * before fork, because the drop-in may have taken the caller off by the time that the child's
+ * handlers run. Kernel threads that threads keep are left alone. */
 static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
 
 static void before_fork(void)

@@ -78,6 +78,7 @@ static void settle(void)
 /* Several kernel threads may be here at once; each waits. */
 void kbi_solo_end_slow(void)
 {
+	/* release: pairs with the acquires in kbi_solo_enter */
 	a_or_acqrel(&kbi_solo.awake, OVER);
 	settle();
 	/* release: pairs with the acquire in kbi_solo_end */
@@ -108,6 +109,8 @@ static bool is_unsettled(uint64_t others)
 KBI_NOINLINE void kbi_solo_unpark_slow(struct kbi_vp *vp)
 {
 	vp->parked = 0;
+	/* release: pairs with the acquire of `settling` in is_unsettled; that of `awake` below pairs
+	 * with the acquires in kbi_solo_enter, its acquire with the release in kbi_solo_park */
 	a_add_acqrel(&kbi_solo.settling, 1);
 	if (is_unsettled(a_or_acqrel(&kbi_solo.awake, vp->solo)))
 		settle();

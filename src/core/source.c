@@ -1,4 +1,4 @@
-/* core/source.c - the one source of events. Contract in source.h. */
+/* core/source.c - the source of events. Contract in source.h. */
 #include "core/source.h"
 
 struct kbi_source kbi_source;

@@ -1,6 +1,6 @@
 /* core/timer.c - sleeping with a deadline. Contract in timer.h. The heap belongs to the VP that
- * the waiter sleeps on: one keeper looks at permit and deadline, one after the other, so that
- * they cannot race. Runs on the caller's stack; no locks. */
+ * the waiter sleeps on: its keeper looks at permit and deadline in turn, so that they cannot
+ * race. Runs on the caller's stack; no locks. */
 #include "core/timer.h"
 
 #include <errno.h>

@@ -290,6 +290,7 @@ unsigned kbi_vp_receive(struct kbi_vp *vp)
 
 void kbi_vp_rouse(struct kbi_vp *w)
 {
+	/* release: pairs with the acquire of `doze` when the sleeper in agent.c wakes */
 	if (kbi_unlikely(a_load_rlx(&w->doze)))
 		kbi_vp_wake_body(w, a_xchg_acqrel(&w->doze, KBI_DOZE_NO));
 }
@@ -316,6 +317,7 @@ bool kbi_vp_hold(struct kbi_vp *dom)
 
 void kbi_vp_unhold(struct kbi_vp *dom)
 {
+	/* release: pairs with the acquire in kbi_vp_hold, and in agent.c when the sleeper wakes */
 	a_store_rel(&dom->keeper, KBI_KEEPER_OFFERED);
 }
 

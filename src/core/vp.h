@@ -38,7 +38,7 @@ struct kbi_watch;
  * core/turn. */
 struct kbi_turn {
 	/* written by the owner, read by the lookout */
-	a64 number; /* kbi_vp_turns then: as long as that is the same it lasts */
+	a64 number; /* kbi_vp_turns at its begin: the turn lasts until that changes */
 	a64 since;  /* ns */
 	a64 cpu;    /* the worker's processor time at the beginning, ns */
 	a32 brief;  /* 1: it was found spinning */
@@ -67,7 +67,7 @@ struct kbi_apart {
 
 /* A turn, as seen by the calls that end turns: core/slice. Owner only. */
 struct kbi_slice {
-	uint64_t turn;   /* kbi_vp_turns then: as long as that is the same it lasts */
+	uint64_t turn;   /* kbi_vp_turns at its begin: the turn lasts until that changes */
 	uint64_t since;  /* ns */
 	uint64_t looked; /* when such a call last looked at all sources, ns */
 	uint32_t quiet;  /* such calls while no thread was ready */
@@ -142,7 +142,7 @@ struct kbi_vp {
 	a32 n_watches;             /* read by any VP */
 	a32 n_rung;                /* watches whose writers wake this VP */
 	uint32_t n_boarded;        /* watches whose changes are told on boards */
-	/* published by the owner, read by others */
+	/* written by the owner, read by any VP */
 	/* kbi_vp_first_deadline or an earlier time; refreshed before the VP sleeps and at each
 	 * service */
 	a64 next_deadline KBI_ALIGNED(KBI_CACHE_LINE);

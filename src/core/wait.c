@@ -68,6 +68,7 @@ static void deliver_from(struct kbi_vp *vp, struct kbi_cell *c, uint64_t value)
 		kbi_domain_post(vp, kbi_vps[c->home - 1], t, c, KBI_MAIL_CELL, value);
 		return;
 	}
+	/* acquire: pairs with the release in kbi_wait_sleep_on */
 	st = a_load_acq(&t->state);
 	if (kbi_likely(st == vp->waiting_here)) {
 		if (t->awaits == c)
