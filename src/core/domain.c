@@ -22,8 +22,8 @@ bool kbi_domain_watch_changed(const struct kbi_watch *w)
 {
 	/* acquire: pairs with the release, if any, of a writer unknown to us */
 	if (w->size == 4)
-		return __atomic_load_n((const volatile uint32_t *)w->word,
-			__ATOMIC_ACQUIRE) != (uint32_t)w->old;
+		return __atomic_load_n((const volatile uint32_t *)w->word, __ATOMIC_ACQUIRE) !=
+		       (uint32_t)w->old;
 	return __atomic_load_n((const volatile uint64_t *)w->word, __ATOMIC_ACQUIRE) != w->old;
 }
 

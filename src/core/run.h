@@ -1,8 +1,8 @@
 /* core/run.h - running tasks on a VP: which task is next, and the switch to it. Blocking on the
  * fast path costs one switch: the waiting thread looks for the next ready thread on its own
  * stack and switches straight to it. Only a VP with no ready thread switches to its agent.
- * Callers: wait, thread, preempt, agent, handoff, yield, crew. Every function runs on vp, inside np
- * brackets of the running task. No locks. Calls domain, meter, vp, mem/stack. */
+ * Callers: wait, thread, preempt, agent, handoff, yield, sync/crew. Every function runs on vp,
+ * inside np brackets of the running task. No locks. Calls domain, meter, vp, mem/stack. */
 #ifndef KBI_RUN_H
 #define KBI_RUN_H
 

@@ -1,10 +1,12 @@
 /* core/source.h - what agents look at beyond the domains: events of the kernel for threads that
- * wait for descriptors. Room io registers its functions here before its first thread waits. An
- * idle VP looks while it polls, a busy VP at each service; and one of the sleeping VPs sleeps in
- * the source, not in its futex. This sleeper sees each event at once, so no other VP looks
+ * wait for descriptors. Room io registers its functions here before its first thread waits.
+ *
+ * An idle VP looks while it polls, a busy VP at each service; and one of the sleeping VPs sleeps
+ * in the source, not in its futex. This sleeper sees each event at once, so no other VP looks
  * meanwhile. But then each event costs a wake-up by the kernel: as long as a busy VP asks often
- * enough, all sleepers stay in their futexes and look up now and then whether it still does. No
- * thread hangs: the VP that makes `waiting` more than 0 is awake; each VP that goes to sleep
+ * enough, all sleepers stay in their futexes and look up now and then whether it still does.
+ *
+ * No thread hangs: the VP that makes `waiting` more than 0 is awake; each VP that goes to sleep
  * later becomes the sleeper unless there is one; a VP that stops being the sleeper is awake.
  * Callers: agent, run, vp. No locks; never switches. */
 #ifndef KBI_SOURCE_H

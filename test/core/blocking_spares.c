@@ -52,8 +52,8 @@ static unsigned kernel_threads(void)
 	return n;
 }
 
-/* Another process writes, a time after so many have begun: it needs no VP, which may all be held at
- * the bound. */
+/* A second process writes, a time after so many have begun: it needs no VP, which may all be
+ * held at the bound. */
 static void writer_process(int ms)
 {
 	char c;

@@ -68,7 +68,7 @@ static int status_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* ---- what it has ----------------------------------------------------------------------------- */
+/* ---- attributes of a child ------------------------------------------------------------------- */
 
 static bool has(const char *name, const char *value)
 {
@@ -80,7 +80,7 @@ static bool has(const char *name, const char *value)
 	return !strcmp(now, value);
 }
 
-/* The program that is executed sees these: a shell, in words for it. */
+/* The program that is executed sees these attributes: a shell script prints them. */
 static const char *script =
 	"line() { grep \"^$1:\" /proc/self/status | tr -d ' \\t' | cut -d: -f2; }\n"
 	"[ \"$(nice)\" = 5 ] || exit 11\n"
@@ -180,7 +180,7 @@ static void ignores_children(void *unused)
 	exit(21);
 }
 
-/* ---- whose memory ---------------------------------------------------------------------------- */
+/* ---- the memory of a child ------------------------------------------------------------------- */
 
 static int sets(void *value)
 {
@@ -215,7 +215,7 @@ static void memory(void *unused)
 	exit(22);
 }
 
-/* ---- whose session --------------------------------------------------------------------------- */
+/* ---- the session of a child ------------------------------------------------------------------ */
 
 static void session(void *unused)
 {
@@ -295,7 +295,7 @@ static void many(void *unused)
 	exit(23);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused attributes ---------------------------------------------------------------------- */
 
 static void refuses(long nr, long a, int e)
 {

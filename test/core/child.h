@@ -1,5 +1,5 @@
-/* child.h - a part of a test in a process of its own: its end, and its output. Call it before the
- * runtime has started here: the child is forked and starts its own. */
+/* child.h - runs a part of a test in a child process; reports its end and its output. Call it
+ * before the runtime has started here: the child is forked and starts a runtime. */
 #ifndef KB_TEST_CHILD_H
 #define KB_TEST_CHILD_H
 
@@ -16,7 +16,7 @@
 struct child {
 	pid_t pid;
 	int status; /* of waitpid */
-	int late;   /* it had to be killed */
+	int late;   /* 1: the child had to be killed */
 	size_t n;
 	char text[1 << 20]; /* standard output and error */
 	int pipe;
@@ -46,8 +46,8 @@ static inline void child_start(struct child *c, void (*fn)(void *), void *arg)
 	c->late = 0;
 }
 
-/* Reads until `until` is in the text (NULL: until the end) or time is over; returns true if it was
- * there. */
+/* Reads until `until` is in the text (NULL: until the end) or the time is over. Returns true if
+ * `until` was found. */
 static inline int child_read(struct child *c, const char *until, int ms)
 {
 	uint64_t end = test_now_ns() + (uint64_t)ms * 1000000u;
@@ -71,7 +71,7 @@ static inline int child_read(struct child *c, const char *until, int ms)
 	}
 }
 
-/* Waits for its end, within `ms`; its output is in text. */
+/* Waits for the child's end, within `ms`; the output is in text. */
 static inline void child_end(struct child *c, int ms)
 {
 	if (!child_read(c, NULL, ms)) {
@@ -90,7 +90,7 @@ static inline void child_run(struct child *c, void (*fn)(void *), void *arg)
 	child_end(c, 90000);
 }
 
-/* Checks that it ended by exit(code). */
+/* Checks that the child ended by exit(code). */
 static inline void child_exited(const struct child *c, int code)
 {
 	if (!c->late && WIFEXITED(c->status) && WEXITSTATUS(c->status) == code)
@@ -101,9 +101,10 @@ static inline void child_exited(const struct child *c, int code)
 	_Exit(1);
 }
 
-enum { CHILD_CANNOT = 77 }; /* its status where the test cannot be done */
+enum { CHILD_CANNOT = 77 }; /* exit status of a child that cannot do the test */
 
-/* Runs it, and checks that it has ended by exit(code). Returns false if it cannot be done here. */
+/* Runs fn in a child and checks that the child ended by exit(code). Returns false if the test
+ * cannot be done here. */
 static inline bool child_does(struct child *c, void (*fn)(void *), void *arg, int code)
 {
 	child_run(c, fn, arg);
@@ -113,7 +114,7 @@ static inline bool child_does(struct child *c, void (*fn)(void *), void *arg, in
 	return true;
 }
 
-/* Checks that it was killed by this signal. */
+/* Checks that the child was killed by this signal. */
 static inline void child_killed(const struct child *c, int sig)
 {
 	if (!c->late && WIFSIGNALED(c->status) && WTERMSIG(c->status) == sig)
@@ -124,7 +125,7 @@ static inline void child_killed(const struct child *c, int sig)
 	_Exit(1);
 }
 
-/* Checks that it printed this. */
+/* Checks that the child printed this text. */
 static inline void child_said(const struct child *c, const char *what)
 {
 	if (strstr(c->text, what))

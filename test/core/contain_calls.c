@@ -9,7 +9,7 @@
 #endif
 #include "core/killed.h"
 
-/* The result of each call is known, and it is not the call's number. */
+/* The result of each call is known, and differs from the call's number. */
 static void *calls(void *arg)
 {
 	pid_t me = getpid(), parent = getppid();
