@@ -80,7 +80,7 @@ static bool has(const char *name, const char *value)
 	return !strcmp(now, value);
 }
 
-/* The program that is executed sees these attributes: a shell script prints them. */
+/* The child executes this shell script, which checks its attributes. */
 static const char *script =
 	"line() { grep \"^$1:\" /proc/self/status | tr -d ' \\t' | cut -d: -f2; }\n"
 	"[ \"$(nice)\" = 5 ] || exit 11\n"
