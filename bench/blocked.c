@@ -1,8 +1,8 @@
-/* bench/blocked.c - N threads stay in the kernel, in flock or in a read that nobody is told of (on
- * x86-64 the bare instruction), and one more computes. "lost": how much of its speed, in per cent;
- * the best of some windows of several quanta while they are blocked, against the best before and
- * after. "away": from the first one's creation until a thread that naps has seen that each has gone
- * to its call; on one processor it sees that when the last has let go. */
+/* bench/blocked.c - N threads stay in the kernel, in flock or in a read that Kochab does not see
+ * (on x86-64 the bare instruction), and a further thread computes. "lost": its loss of speed, in
+ * per cent; the best of some windows of several quanta while they are blocked, against the best
+ * before and after. "away": from the first thread's creation until a thread that naps has seen that
+ * each has gone to its call; on a single processor it sees this when the last thread has let go. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* bench/crew.c - threads that are parked: used by the memory and the idle question. All wait on one
- * semaphore, so that nothing but the thread itself is counted. */
+/* bench/crew.c - parked threads, used by the memory and the idle question. All wait on a single
+ * semaphore, so that only the thread itself is counted. */
 #include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>

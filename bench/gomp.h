@@ -18,7 +18,7 @@ struct gomp {
 	void (*dynamic)(int);
 };
 
-/* NULL, or what is missing. */
+/* Returns NULL, or the name of a missing entry. */
 static inline const char *gomp_load(struct gomp *g)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* bench/idle.c - how much of a CPU does an idle program use? N threads wait on a semaphore, main
- * sleeps for two seconds; processor time of the process in that time, in per cent of one CPU. */
+ * sleeps for two seconds; processor time of the process in that time, in per cent of a CPU. */
 #include <sys/resource.h>
 #include <unistd.h>
 

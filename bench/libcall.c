@@ -1,6 +1,6 @@
-/* bench/libcall.c - what does a system call of libc's cost, where virtual processors are processes
- * and it is taken over, by each way to do that? Two that ask for a number: getppid is taken over,
- * getuid is not. One thread. */
+/* bench/libcall.c - what does a system call of libc cost where virtual processors are processes and
+ * the call is intercepted, by each way to intercept it? Two calls that return a number: getppid is
+ * intercepted, getuid is not. A single thread. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
-/* bench/rendezvous.c - how long does a message take from one thread to another that waits for it?
- * The ring of "Fast rendezvous by polling and lightweight threads" (section 2.2): 8-byte messages,
- * a buffer per thread; the ways of waiting of its sections 2.3, 4.2.1 to 4.2.3, and others. This
- * file has the table of the ways and what they share; ring.h has the ring itself. */
+/* bench/rendezvous.c - how long does a message take from a thread to a second thread that waits for
+ * it? The ring of "Fast rendezvous by polling and lightweight threads" (section 2.2): 8-byte
+ * messages, a buffer per thread; the ways of waiting of its sections 2.3, 4.2.1 to 4.2.3, and more.
+ * This file has the table of the ways and their shared code; ring.h has the ring itself. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -46,8 +46,9 @@ void ring_futex(const struct bench_case *c)
 	ring_kernel_threads(c, sizeof(struct word_node), futex_seat, bench_cpus(), 0);
 }
 
-/* A thread per CPU, bound to it, while there are enough CPUs: else the kernel may keep two of them
- * on one. One line travels per message: the receiver never writes to what the sender writes. */
+/* A thread per CPU, bound to it, while there are enough CPUs: otherwise the kernel may keep two
+ * threads on a CPU. A single line travels per message: the receiver never writes to the line that
+ * the sender writes. */
 RING_INLINE void poll_send(void *p, uint64_t message)
 {
 	struct word_node *n = p;

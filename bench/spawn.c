@@ -1,6 +1,6 @@
 /* bench/spawn.c - what does a short-lived thread cost? Creates N threads that return at once, then
- * joins all; time / N. The creator is a thread of the same kind. Before the measurement as many
- * rounds as it takes until they get no faster: stacks and control blocks are made when so many are
+ * joins all; time / N. The creator is a thread of this kind, too. Rounds are run before the
+ * measurement until they get no faster: stacks and control blocks are made when their number is
  * first in use at once, which on several processors is not in the first round. */
 #include <stdlib.h>
 

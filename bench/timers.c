@@ -1,8 +1,8 @@
 /* bench/timers.c - what does a deadline cost that never comes? N threads wait for their
  * notification, each with a deadline hours away; they are notified in random order and wait again:
- * each time a deadline leaves the heap and a new one comes in, among N. The same without deadlines
- * is measured before, and the difference is "insert+cancel". "drift": a thread sleeps until points
- * of time 1 ms apart; how late it is on the median. */
+ * each time a deadline leaves the heap and a new deadline comes in, among N. A run without
+ * deadlines is measured before, and the difference is "insert+cancel". "drift": a thread sleeps
+ * until points of time 1 ms apart; its median lateness. */
 #include <stdlib.h>
 
 #include "crew.h"

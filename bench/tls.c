@@ -1,6 +1,6 @@
-/* bench/tls.c - what is each thread's own: what do pthread_getspecific, pthread_setspecific and
- * errno cost? Time per call, by a thread that is not main. The address of errno is asked for anew
- * each time, as by code that the compiler cannot see. */
+/* bench/tls.c - thread-specific state: what do pthread_getspecific, pthread_setspecific and errno
+ * cost? Time per call, by a thread that is not main. The address of errno is asked for anew each
+ * time, as by code that the compiler cannot see. */
 #include <errno.h>
 #include <pthread.h>
 

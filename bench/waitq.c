@@ -128,7 +128,7 @@ static struct {
 	const struct form *form;
 	struct kbi_wnode node[NODES];
 	a64 out KBI_ALIGNED(KBI_CACHE_LINE); /* how many have been taken */
-	a64 told;                            /* the round the producer may begin, last one: 0 */
+	a64 told;                            /* the round that the producer may begin; 0: no more rounds */
 } b;
 
 /* A waiter's processor: queues as long as half of the nodes are free. */

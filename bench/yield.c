@@ -1,5 +1,5 @@
-/* bench/yield.c - what does it cost to let the next ready thread run? N threads do nothing but
- * yield; wall-clock time / number of yields of all of them together. */
+/* bench/yield.c - what does it cost to let the next ready thread run? N threads only yield;
+ * wall-clock time / number of yields of all threads together. */
 #include <sched.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* bench/alloc/alloc.h - what the allocation loads share: a number from the command line, a
+/* bench/alloc/alloc.h - shared by the allocation loads: a number from the command line, a
  * generator, threads. Each load is a plain POSIX program, measured from outside (bench/alloc/run)
  * with each allocator preloaded. */
 #ifndef ALLOC_H

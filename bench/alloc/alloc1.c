@@ -1,6 +1,6 @@
 /* bench/alloc/alloc1.c - the lecture's first program: every thread takes blocks of 8 to 512 bytes
- * and gives each back at once; threads are detached, main leaves before them.   alloc1 [THREADS 32]
- * [BLOCKS 10000000] */
+ * and gives each back at once; threads are detached, and main leaves before they end.
+ *   alloc1 [THREADS 32] [BLOCKS 10000000] */
 #include "alloc.h"
 
 enum { SIZES = 64 };

@@ -1,6 +1,6 @@
-/* bench/alloc/alloc2.c - the lecture's second program: in each pair of threads one takes blocks of
- * 4 to 256 bytes, the other gives them back; 1024 at a time through a ring of 10,240.   alloc2
- * [PAIRS 16] [BLOCKS 8388608] */
+/* bench/alloc/alloc2.c - the lecture's second program: in each pair of threads the first takes
+ * blocks of 4 to 256 bytes and the second gives them back; 1024 at a time through a ring of 10,240.
+ *   alloc2 [PAIRS 16] [BLOCKS 8388608] */
 #include <semaphore.h>
 
 #include "alloc.h"

@@ -1,5 +1,6 @@
-/* bench/alloc/bursts.c - a load of the sh6bench kind: each thread takes bursts of blocks, small ones more often than
- * large ones, and gives them back partly in the order it took them, partly in the contrary one, partly later.
+/* bench/alloc/bursts.c - a load of the sh6bench kind: each thread takes bursts of blocks, small
+ * blocks more often than large blocks, and gives them back partly in the order of taking, partly in
+ * reverse order, partly later.
  *   bursts [THREADS 4] [BURSTS 3000] [BLOCKS 1000] [LARGEST 1000] */
 #include "alloc.h"
 

@@ -1,5 +1,6 @@
-/* bench/alloc/exchange.c - a load of the xmalloc kind: every thread takes batches of blocks of random sizes and leaves
- * them for whoever comes; and gives back the blocks of batches that others have left.
+/* bench/alloc/exchange.c - a load of the xmalloc kind: every thread takes batches of blocks of
+ * random sizes and leaves them for any thread; and it gives back the blocks of batches that threads
+ * have left.
  *   exchange [THREADS 8] [BATCHES 20000] [BLOCKS 120] [LARGEST 1000] */
 #include "alloc.h"
 

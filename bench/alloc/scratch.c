@@ -1,7 +1,7 @@
 /* bench/alloc/scratch.c - a load of the cache-scratch kind: main takes a small block for each
- * thread, side by side; each thread gives its own back, takes another and writes it many times. An
- * allocator that hands the same place out again lets processors fight for one cache line.   scratch
- * [THREADS 2] [BLOCKS 2000] [WRITES 20000] [BYTES 8] */
+ * thread, side by side; each thread gives its own back, takes a new block and writes the block many
+ * times. An allocator that hands the old place out again lets processors fight for a cache line.
+ *   scratch [THREADS 2] [BLOCKS 2000] [WRITES 20000] [BYTES 8] */
 #include "alloc.h"
 
 static long threads, blocks, writes, bytes;

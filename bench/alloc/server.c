@@ -1,5 +1,6 @@
-/* bench/alloc/server.c - a load of the larson kind, as of a server: threads replace random blocks of a table, one
- * after the other on the same table; so blocks die in another thread than the one that took them, which has ended.
+/* bench/alloc/server.c - a load of the larson kind, as of a server: threads replace random blocks
+ * of a table, one thread after the next on each table. So a block is freed by a different thread
+ * than its creator, which has ended.
  *   server [THREADS 4] [TURNS 50] [REPLACEMENTS 50000] [BLOCKS 1000] [LARGEST 1000] */
 #include "alloc.h"
 

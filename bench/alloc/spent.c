@@ -1,6 +1,7 @@
-/* bench/alloc/spent.c - runs a program and prints what it took: user, system and elapsed seconds,
- * and KiB of memory at most. A small program of its own, because a child begins with its parent's
- * peak.   spent PRELOAD PROGRAM [ARGUMENT]... */
+/* bench/alloc/spent.c - runs a program and prints its costs: user, system and elapsed seconds, and
+ * the peak of memory in KiB. A small program of its own, because a child begins with its parent's
+ * peak.
+ *   spent PRELOAD PROGRAM [ARGUMENT]... */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

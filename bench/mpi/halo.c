@@ -1,8 +1,9 @@
-/* bench/mpi/halo.c - a square stencil, each number the mean of its four neighbours, the ranks one
- * above the other. Twice: a thread a tile, which exchanges its edges with the neighbours' threads
- * by MPI, in its own rank, too; and all rows by a team of OpenMP, which waits at a barrier while
- * its first thread exchanges the rank's edge. Both are compared with the same numbers by one thread
- * alone before anything is measured. libgomp is asked by the entries that gcc calls. */
+/* bench/mpi/halo.c - a square stencil: each number is the mean of its four neighbours, and the
+ * ranks lie above each other. Two forms: a thread a tile, which exchanges its edges with the
+ * neighbours' threads by MPI, in its own rank, too; and all rows by a team of OpenMP, which waits
+ * at a barrier while its first thread exchanges the rank's edge. Both results are compared with a
+ * single thread's numbers before anything is measured. libgomp is called by the entries that gcc
+ * calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -48,7 +48,7 @@ static void find_attributes(void)
 		CHECK(get_attributes && set_attributes);
 }
 
-/* What tells something of the thread, or of its process. */
+/* Calls that return something of the thread, or of its process. */
 static void asks(pid_t who)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, who };

@@ -29,7 +29,7 @@
 
 enum { TRIES = 4, NAP_US = 15000 };
 
-static int fd, peer;  /* what is waited for, and its other end */
+static int fd, peer;  /* the file that is waited for, and its peer */
 static FILE *stream;  /* the same */
 static char got[64];
 static long result;
@@ -57,7 +57,7 @@ static long w_recvmsg(void)
 	return recvmsg(fd, &m, 0);
 }
 
-/* Those that only look: what they have seen is at the number that the file has beside. */
+/* Calls that only look: the number that the file has beside shows the result. */
 static int beside;
 
 static long look_result(int ready)
@@ -180,8 +180,8 @@ static void *waits(void *way)
 	return NULL;
 }
 
-/* Makes one round: right? ends: the other side is shut before; else bytes come to the old file
- * after. */
+/* Makes a round; returns whether it was right. ends: the peer is shut before; else bytes come to
+ * the old file after. */
 static int round_of(const struct way *w, unsigned how, int ends, useconds_t nap)
 {
 	int p[2], q[2], n, right, extra;
@@ -221,7 +221,7 @@ static int round_of(const struct way *w, unsigned how, int ends, useconds_t nap)
 		CHECK_EQ(send(peer, "old\n", 4, MSG_NOSIGNAL), 4);
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	right = ends ? result == 0 : (result == 4 || (w->wait == w_getc && result == 1)) && got[0] == 'o';
-	/* nothing was taken of the new one */
+	/* nothing was taken of the new file */
 	extra = (int)recv(q[0], c, sizeof c, MSG_DONTWAIT);
 	right &= extra == 4;
 	if (stream)

@@ -55,7 +55,7 @@ static void *works(void *arg)
 		CHECK_EQ(read(ends[0], &byte, 1), 1);
 		break;
 	}
-	/* who computes looks up soon */
+	/* a thread that computes looks up soon */
 	for (int i = 0; i < 5000 && sched_getscheduler(0) != SCHED_BATCH; i++)
 		usleep(1000);
 	has_it(0);

@@ -33,8 +33,8 @@ static void *naps(void *unused)
 	return NULL;
 }
 
-/* Everybody has had a turn. How fair it is the bench measures: this machine may have others to run
- * as well. */
+/* Every thread has had a turn. The bench measures how fair the turns are: this machine may have
+ * more programs to run. */
 static int all_have_run(void)
 {
 	for (int i = 0; i < HOGS; i++)

@@ -1,7 +1,7 @@
-/* core/quantum: preemption every 100 us over what holds locks and thread-local state inside
+/* core/quantum: preemption every 100 us in code that holds locks and thread-local state inside
  * libraries: malloc, printf, fopen, getaddrinfo, localtime, C++ exceptions, dlopen, floating point
- * in vector registers. Nothing is lost, mixed up or stuck. SOAK_SECONDS makes it run for as long,
- * with 64 threads. */
+ * in vector registers. Nothing is lost, mixed up or stuck. SOAK_SECONDS sets the run time in
+ * seconds, with 64 threads. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>

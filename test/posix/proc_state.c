@@ -71,7 +71,7 @@ static void comes_to(char wanted, const char *form)
 static void refuses_no_pointer(void)
 {
 	static const char *volatile none[] = { NULL, (const char *)1, (const char *)-1 };
-	int (*volatile any_open)(const char *, int, ...) = open; /* UndefinedBehaviorSanitizer knows what open wants */
+	int (*volatile any_open)(const char *, int, ...) = open; /* UndefinedBehaviorSanitizer checks the arguments of open */
 
 	for (unsigned i = 0; i < sizeof none / sizeof *none; i++) {
 		CHECK_EQ(any_open(none[i], O_RDONLY), -1);

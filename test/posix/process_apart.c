@@ -86,7 +86,7 @@ static void *locks(void *arg)
 	return arg;
 }
 
-/* What goes back is not locked any more. */
+/* Memory that goes back is not locked any more. */
 static void *locks_again(void *arg)
 {
 	for (int i = 0; i < 8; i++) {

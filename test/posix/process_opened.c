@@ -1,5 +1,5 @@
 /* os/libcall_private: memory that could not be written to when the threads' processes were made,
- * and is opened later by mprotect, is the same for all threads: a file's private map, another one
+ * and is opened later by mprotect, is shared by all threads: a file's private map, a second map
  * after the first thread, and pages with code. */
 #define _GNU_SOURCE
 #include "test.h"

@@ -107,7 +107,7 @@ int main(void)
 	CPU_SET(sched_getcpu(), &here);
 	CHECK_EQ(sched_setaffinity(0, sizeof here, &here), 0); /* before there are virtual processors: theirs */
 
-	/* packets, of which each read gets one */
+	/* packets; each read gets a single packet */
 	CHECK_EQ(pipe2(a, O_DIRECT | O_CLOEXEC), 0);
 	CHECK_EQ(pipe2(b, O_DIRECT | O_CLOEXEC), 0);
 	if (fcntl(a[0], F_SETPIPE_SZ, 1 << 20) < 0)

@@ -40,7 +40,7 @@ static long enter(long fd, unsigned submit)
 	return r;
 }
 
-/* The kernel looks who asks before it finds that there is nothing to submit. */
+/* The kernel checks the caller before it finds that there is nothing to submit. */
 static void *single(void *arg)
 {
 	struct io_uring_params p = { .flags = SINGLE_ISSUER };

@@ -39,7 +39,7 @@ static void *looks(void *arg)
 	CHECK(own_head() == head[me]);
 	CHECK(head[me]->list.next == &head[me]->list);
 	CHECK(head[me] == own_head());
-	/* what no kernel takes */
+	/* arguments that no kernel takes */
 	CHECK_EQ(syscall(SYS_get_robust_list, 0, NULL, NULL), -1);
 	CHECK_EQ(errno, EFAULT);
 	CHECK_EQ(syscall(SYS_set_robust_list, head[me], 1), -1);

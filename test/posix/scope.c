@@ -16,7 +16,7 @@
 enum { THREADS = 40 };
 
 static pthread_barrier_t all;
-static int kept; /* a thread of that scope gets a kernel thread when it wants one */
+static int kept; /* a thread of that scope gets a kernel thread when it asks for it */
 
 static void *wait_for_all(void *arg)
 {
@@ -25,7 +25,7 @@ static void *wait_for_all(void *arg)
 	return arg;
 }
 
-/* What the kernel says of the kernel thread that the caller is on. */
+/* The kernel's answer for the kernel thread that the caller is on. */
 static void kernels_word(const char *file, char *text, size_t size)
 {
 	FILE *f = fopen(file, "r");

@@ -1,6 +1,6 @@
-/* Semaphores that are libc's, process-shared and named, as ours: a wait is ended by a cancellation,
- * and by a handler with EINTR; one with SA_RESTART ends those with a time limit only, as libc's.
- * The token that comes then is not lost. */
+/* Semaphores of libc (process-shared and named) and Kochab's own: a wait is ended by a
+ * cancellation, and by a handler with EINTR; a handler with SA_RESTART ends only waits with a time
+ * limit, as on libc. The token that comes then is not lost. */
 #include "test.h"
 
 #include <errno.h>

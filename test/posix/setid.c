@@ -1,6 +1,6 @@
 /* setuid and its family among threads concern every kernel thread of the process, running or
- * asleep. One that cannot follow, for its thread has set another identity by syscall(), ends the
- * process by SIGABRT, as on libc. Needs root. */
+ * asleep. A kernel thread that cannot follow, because its thread has set a different identity by
+ * syscall(), ends the process by SIGABRT, as on libc. Needs root. */
 #include "test.h"
 
 #include <dirent.h>

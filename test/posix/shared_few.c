@@ -1,7 +1,7 @@
-/* posix/proxy: the first few threads that wait for process-shared objects wait in libc themselves,
- * with their virtual processor left to others; the rest have a kernel thread each. Two processes
- * talk with few and with many threads each; a thread that computes beside them goes on; time
- * limits, handlers and cancellation end such waits as they do elsewhere. */
+/* posix/proxy: the first few threads that wait for process-shared objects wait in libc themselves
+ * and give up their virtual processor; each further thread has a kernel thread. Two processes talk
+ * with few and with many threads each; a thread that computes beside them goes on; time limits,
+ * handlers and cancellation end these waits as everywhere. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -118,7 +118,8 @@ static void conversation(int threads)
 	CHECK_EQ(s->count, 2L * threads * TURNS);
 }
 
-/* ---- what ends a wait ------------------------------------------------------------------------------------ */
+/* ---- ends of a wait
+ * -------------------------------------------------------------------------------- */
 
 static struct timespec soon(clockid_t clock)
 {

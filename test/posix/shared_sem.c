@@ -113,7 +113,7 @@ static void ends_well(pid_t pid)
 	CHECK_EQ(status, 0);
 }
 
-/* One that is lost is waited for in vain. */
+/* A lost token is waited for in vain. */
 static void none_lost(void)
 {
 	pthread_t t[WAITERS];
@@ -152,7 +152,7 @@ static void *jumps_out(void *arg)
 	return arg;
 }
 
-/* Nobody waits in its place any more, who would get what is posted then. */
+/* No stand-in thread waits in its place any more that would take the next token. */
 static void leaves_by_a_jump(void)
 {
 	pthread_t t;

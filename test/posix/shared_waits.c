@@ -111,7 +111,7 @@ static void many(void)
 	join(t, WAITERS);
 }
 
-/* Every other one is cancelled, the rest are woken. */
+/* Every second thread is cancelled, the rest are woken. */
 static void cancelled(void)
 {
 	pthread_t t[WAITERS];

@@ -1,6 +1,6 @@
-/* Who asks to be told: timers and message queues by SIGEV_SIGNAL, SIGEV_THREAD, SIGEV_THREAD_ID and
- * SIGEV_NONE, while threads wait and compute. Functions run on threads that use the program's
- * objects; signals reach the thread meant. */
+/* Requests for notification: timers and message queues by SIGEV_SIGNAL, SIGEV_THREAD,
+ * SIGEV_THREAD_ID and SIGEV_NONE, while threads wait and compute. Functions run on threads that use
+ * the program's objects; signals reach the intended thread. */
 #define _GNU_SOURCE
 #include "test.h"
 

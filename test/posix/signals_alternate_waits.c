@@ -150,7 +150,8 @@ static void waits(void)
 	CHECK_EQ(pthread_join(p, NULL), 0);
 }
 
-/* ---- what a handler sees ----------------------------------------------------------------------------------- */
+/* ---- the handler's view
+ * ----------------------------------------------------------------------------- */
 
 enum { PLAIN, NESTS, JUMPS_OUT, SETS, DISARMED, SWITCHES };
 static int go;
@@ -182,11 +183,11 @@ static void look(int sig, siginfo_t *info, void *context)
 	if (mode == JUMPS_OUT)
 		siglongjmp(back, 1);
 	if (mode == SWITCHES)
-		while (!__atomic_load_n(&go, __ATOMIC_SEQ_CST)) /* never calls anything that lets others run */
+		while (!__atomic_load_n(&go, __ATOMIC_SEQ_CST)) /* never makes a call that lets other threads run */
 			;
 }
 
-/* On the interrupted stack: what it sets is undone. */
+/* On the interrupted stack: a handler's setting is undone. */
 static void sets(int sig)
 {
 	static __thread char other[STACK];

@@ -1,7 +1,7 @@
 /* A handler that runs during pthread_barrier_wait and pthread_rwlock_timedrdlock does not give up
- * the thread's place: the others pass the barrier while it sleeps, and a lock that is freed
- * meanwhile is the thread's, though its time has passed when the handler returns. If the handler
- * ends the thread instead, the lock is free. */
+ * the thread's place: the remaining threads pass the barrier while the handler sleeps, and a lock
+ * that is freed meanwhile is the thread's, though its time has passed when the handler returns. If
+ * the handler ends the thread instead, the lock is free. */
 #include "test.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ static void a_place_is_kept(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* On libc who is unwound there leaves its mark in the lock. */
+/* On libc a thread that is unwound there leaves its mark in the lock. */
 static void nobody_has_it(void *(*fn)(void *))
 {
 	pthread_t t;

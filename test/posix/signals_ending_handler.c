@@ -13,7 +13,7 @@ enum { ROUNDS = 300, WAYS = 3 };
 static sem_t inside;
 static volatile int handled, sent;
 
-/* The first one of a round is at work until the second one has been sent. */
+/* The first handler of a round works until the second signal has been sent. */
 static void handler(int sig)
 {
 	(void)sig;

@@ -1,6 +1,6 @@
-/* A program that a thread executes has that thread's signal mask, and what was sent to the thread
- * or to the process and was blocked waits for it, real-time ones in order; nothing else does. An
- * exec that fails changes nothing. */
+/* A program that a thread executes has that thread's signal mask. Signals that were sent to the
+ * thread or to the process and were blocked stay pending for the program, real-time signals in
+ * order; no further signals do. An exec that fails changes nothing. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* core/solo: a mutex in memory that cannot be written; the handler of the fault jumps out of the
- * lock, and what the lock had begun keeps nobody waiting: threads block in the kernel and others go
- * on. */
+ * lock, and the lock's unfinished work keeps no thread waiting: threads block in the kernel and the
+ * rest go on. */
 #include "test.h"
 
 #include <fcntl.h>

@@ -56,8 +56,8 @@ static void *take(void *arg)
 	return arg;
 }
 
-/* All block it. Others had it open before, so somebody may still take it from the kernel to look
- * for them. */
+/* All threads block it. Some threads had it unblocked before, so a thread may still take it from
+ * the kernel to look for them. */
 static void *wait_none(void *arg)
 {
 	static const struct timespec none;

@@ -1,6 +1,6 @@
-/* posix/signal: while a thread sleeps in a handler, or is switched away there, others raise the
- * same signal: each handles its own, before raise returns. The mask that the kernel has for the
- * handler is none of theirs. */
+/* posix/signal: while a thread sleeps in a handler, or is switched away there, more threads raise
+ * this signal: each handles its own, before raise returns. The mask that the kernel has for the
+ * handler is not theirs. */
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
