@@ -118,8 +118,7 @@ static void conversation(int threads)
 	CHECK_EQ(s->count, 2L * threads * TURNS);
 }
 
-/* ---- ends of a wait
- * -------------------------------------------------------------------------------- */
+/* ---- ends of a wait -------------------------------------------------------------------------- */
 
 static struct timespec soon(clockid_t clock)
 {

@@ -150,8 +150,7 @@ static void waits(void)
 	CHECK_EQ(pthread_join(p, NULL), 0);
 }
 
-/* ---- the handler's view
- * ----------------------------------------------------------------------------- */
+/* ---- the handler's view ---------------------------------------------------------------------- */
 
 enum { PLAIN, NESTS, JUMPS_OUT, SETS, DISARMED, SWITCHES };
 static int go;

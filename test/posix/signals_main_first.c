@@ -22,8 +22,8 @@
 
 enum { BUSY = 3, SIG = SIGUSR1 };
 
-/* What the sender outside, or inside, is to do: 'k' kill, 'q' sigqueue, 'i' kill by a thread; 0:
- * nothing, 'e': it ends. */
+/* The order to the sender, outside or inside: 'k' kill, 'q' sigqueue, 'i' kill by a thread; 0:
+ * nothing, 'e': the sender ends. */
 static atomic_int *command, *sending; /* and the thread that does it */
 static pthread_t main_thread;
 static atomic_int got, elsewhere, stop;

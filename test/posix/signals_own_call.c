@@ -43,7 +43,7 @@ static void *lets_in(void *arg)
 	return arg;
 }
 
-/* The others have turns, on whichever virtual processor. */
+/* The remaining threads have turns, on any virtual processor. */
 static void others_run(void)
 {
 	for (int i = 0; i < TURNS * OTHERS; i++) {
@@ -52,7 +52,7 @@ static void others_run(void)
 	}
 }
 
-/* One end of a pipe or of a connection that has nobody at the other. */
+/* Returns an end of a pipe or of a connection without a peer. */
 static int broken(bool is_socket)
 {
 	int p[2];

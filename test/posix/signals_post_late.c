@@ -53,8 +53,8 @@ static int has_signal(pid_t tid)
 	return ptrace(PTRACE_GETREGS, tid, NULL, &regs) == 0 && regs.orig_rax == SYS_rt_sigtimedwait && regs.rax == SIGUSR1;
 }
 
-/* A kernel thread that has stopped goes on; those that are new show each of their calls until the
- * one is found. */
+/* Continues a stopped kernel thread; new kernel threads stop at each of their calls until the
+ * wanted kernel thread is found. */
 static void go_on(pid_t tid, int status)
 {
 	int event = status >> 8, sig = event == CALL_STOP || event > 0xff || event == SIGTRAP ? 0 : WSTOPSIG(status);

@@ -113,8 +113,8 @@ static int wait_trap(int request)
 	return 0;
 }
 
-/* The program says what is next, while its kernel threads stop for signals; it may be at its
- * breakpoint already, *trapped. 0: it is done. */
+/* Waits for the program's next report, while its kernel threads stop for signals; the program may
+ * be at its breakpoint already, *trapped. 0: it is done. */
 static int next_kind(int *kind, int *trapped)
 {
 	struct pollfd said = { to_debugger[0], POLLIN, 0 };

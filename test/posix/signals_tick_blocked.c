@@ -1,5 +1,6 @@
-/* A program that blocks every signal before its first thread, as many do to leave them to one
- * thread, is preempted all the same: the runtime's tick comes to main's kernel thread, too. */
+/* A program that blocks every signal before its first thread, as many programs do to leave signals
+ * to a single thread, is preempted all the same: the runtime's tick comes to main's kernel thread,
+ * too. */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
-/* posix/signal*: what a signal does to a thread that waits in pthread_cond_wait. Its handler runs
- * while the caller holds the mutex, and waits for that; the wait goes on and is not ended. A
- * cancellation or pthread_exit inside the handler unwinds the wait, with the mutex held. A signal
- * without a handler ends the process at once, too. Signals to the process that arrive while the
- * first threads start are handled on threads of the program that let them through. pause by its
- * number is ended by handlers and by asynchronous cancellation. */
+/* posix/signal*: the effect of a signal on a thread that waits in pthread_cond_wait. Its handler
+ * runs while the caller holds the mutex, and waits for the mutex; the wait goes on and is not
+ * ended. A cancellation or pthread_exit inside the handler unwinds the wait, with the mutex held. A
+ * signal without a handler ends the process at once, too. Signals to the process that arrive while
+ * the first threads start are handled on threads of the program that have them unblocked. pause,
+ * called by its number, is ended by handlers and by asynchronous cancellation. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -109,8 +109,9 @@ static void an_exit_inside_unwinds_the_wait(void)
 	CHECK_EQ(sem_wait(&handled), 0);
 }
 
-/* The broadcast has put all of them into the mutex's queue, where one is unwound: it has the mutex
- * for that, and gives it to the others. On libc it would unlock what it does not have. */
+/* The broadcast has put all waiting threads into the mutex's queue, where a thread is unwound: the
+ * thread has the mutex for the unwinding, and passes it on. On libc it would unlock a mutex that it
+ * does not hold. */
 static void an_exit_after_the_broadcast(void)
 {
 	enum { WAITERS = 4 };

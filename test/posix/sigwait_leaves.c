@@ -172,7 +172,7 @@ static void debug(void)
 /* ---- the program --------------------------------------------------------------------------------------------- */
 
 static sigset_t usr1, both;
-static int turn, got; /* the thread waits, nearly; what it has got */
+static int turn, got; /* the thread nearly waits; the signal that it has got */
 
 static char reported(void)
 {

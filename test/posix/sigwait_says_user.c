@@ -1,5 +1,5 @@
-/* sigtimedwait, sigwaitinfo tell what pthread_kill, raise and tgkill have sent as SI_USER, as libc
- * does; by number the kernel's word is SI_TKILL. A handler sees SI_TKILL. */
+/* sigtimedwait and sigwaitinfo report a signal of pthread_kill, raise or tgkill as SI_USER, as libc
+ * does; a call by number reports the kernel's SI_TKILL. A handler sees SI_TKILL. */
 #define _GNU_SOURCE
 #include "test.h"
 

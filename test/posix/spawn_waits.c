@@ -167,7 +167,7 @@ static void *counts(void *unused)
 	return unused;
 }
 
-/* Time passes for the others before anybody opens. */
+/* Gives the remaining threads time before any thread opens. */
 static void *opens(void *unused)
 {
 	long from;

@@ -1,5 +1,5 @@
-/* No interleaving inside a call: lines come out whole whatever happens within one - a callback that
- * waits, a write that blocks in the kernel, a buffer that fills up in the middle - and
+/* No interleaving inside a call: lines come out whole whatever happens within a call (a callback
+ * that waits, a write that blocks in the kernel, a buffer that fills up in the middle), and
  * putc_unlocked under flockfile keeps a word whole. */
 #include "crowd.h"
 
@@ -127,8 +127,8 @@ static void *drain(void *arg)
 	return NULL;
 }
 
-/* The pipe is full most of the time: one thread is blocked writing and the others want the stream;
- * the reader is a thread among them, so they must not take every virtual processor along. */
+/* The pipe is full most of the time: a thread is blocked writing and the rest want the stream. The
+ * reader is a thread among them, so the writers must not take every virtual processor along. */
 static void blocking_write(void)
 {
 	const char *vps = getenv("KOCHAB_VPS");

@@ -1,6 +1,6 @@
-/* A process that is stopped and goes on, again and again: none of its threads sees an error by
- * that, no wait ends before its time or goes on for ever, and what they do together is whole. Waits
- * for pipes, sleeps, timed waits, and computing. */
+/* A process is stopped and continued, again and again: none of its threads sees an error from it,
+ * no wait ends before its time or goes on for ever, and the threads' common results are whole.
+ * Waits for pipes, sleeps, timed waits, and computing. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -85,7 +85,7 @@ static void *polls(void *unused)
 	return unused;
 }
 
-/* Bytes in their order, from one pipe to the other. */
+/* Passes bytes in their order, from a pipe to the next. */
 static void *passes_on(void *unused)
 {
 	unsigned char c, next = 0;

@@ -1,9 +1,9 @@
-/* posix/storm.c - threads created, cancelled (deferred and asynchronous), signalled, joined,
- * detached and exiting at random, with clean-up handlers, thread-specific data, timed waits and
- * alternate stacks, and what must hold in the end: every handler pushed was popped, every value
- * destroyed, every token returned, every signal that must arrive has; and no kernel thread,
- * descriptor, mapping or memory is left over. A watchdog takes a round that does not end for a
- * hang. `make soak` runs it for long.
+/* posix/storm.c - threads are created, cancelled (deferred and asynchronous), signalled, joined,
+ * detached and exit at random, with clean-up handlers, thread-specific data, timed waits and
+ * alternate stacks. In the end every handler pushed was popped, every value destroyed, every token
+ * returned, every signal that must arrive has arrived; and no kernel thread, descriptor, mapping or
+ * memory is left over. A watchdog takes a round that does not end for a hang. `make soak` runs it
+ * for long.
  * soak: yes
  * SOAK_SECONDS (2), SOAK_STALL (30: seconds without progress), KB_TEST_SEED. */
 #include "cancel_late.h"
@@ -276,8 +276,8 @@ static void nothing_left(struct left early, struct left late, uint64_t rounds)
 	CHECK(late.descriptors <= early.descriptors + 4);
 	CHECK(late.mappings < early.mappings + 400 + kept_mappings());
 	CHECK(rounds < 1000 || late.kib < early.kib + 32 * 1024);
-	/* by then all stacks there will ever be are mapped; what still grows is the deepest page that
-	 * each was used to */
+	/* by then all stacks of the run are mapped; only the deepest page that each stack was used to
+	 * still grows */
 	CHECK(rounds < LONG || (late.mappings < early.mappings + 40 + kept_mappings() && late.kib < early.kib + 16 * 1024));
 }
 
@@ -292,7 +292,7 @@ static void all_accounted(void)
 	CHECK_EQ(values_set, values_gone);
 }
 
-/* Main is the watchdog; it sleeps in the kernel where it is one thread too many for the virtual
+/* Main is the watchdog; it sleeps in the kernel where it would be a thread too many for the virtual
  * processors. */
 static struct left watch(uint64_t end)
 {

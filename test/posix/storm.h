@@ -1,5 +1,5 @@
-/* storm.h - what the actors of storm.c do, each deed with what must hold for it whatever happens to
- * its thread. */
+/* storm.h - the actors' deeds of storm.c, each with the conditions that must hold for it whatever
+ * happens to its thread. */
 #ifndef KB_STORM_H
 #define KB_STORM_H
 
@@ -111,7 +111,8 @@ static void handlers(void)
 	CHECK_EQ(sigaction(SIGRTMIN + 2, &s, NULL), 0);
 }
 
-/* Actors let all through but the one that is counted and the one that they take by sigwaitinfo. */
+/* Actors unblock all signals except the counted signal and the signal that they take by
+ * sigwaitinfo. */
 static void mask_of_actor(void)
 {
 	sigset_t set;

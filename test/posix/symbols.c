@@ -16,7 +16,7 @@ enum { TURNS = 200 };
 static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.36", "GLIBC_2.3.2", "GLIBC_2.3.3",
 	"GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.27", "GLIBC_2.2", "GLIBC_2.1", "GLIBC_2.0" };
 
-/* What dlvsym says to the version that dlsym's answer has, or the first that it knows. */
+/* dlvsym's answer for the version that dlsym's answer has, or for the first version that it knows. */
 static void *versioned(void *handle, const char *name)
 {
 	void *plain = dlsym(RTLD_DEFAULT, name), *first = NULL;

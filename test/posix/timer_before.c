@@ -43,7 +43,7 @@ int main(void)
 	CHECK(is.it_value.tv_sec == 0 && is.it_value.tv_nsec == 0);
 	CHECK_EQ(timer_getoverrun(id), 0);
 	CHECK_EQ(timer_delete(id), 0);
-	/* before 2.34 librt has freed what the number leads to, and might free it again */
+	/* before 2.34 librt has freed the object behind the number, and might free it again */
 	if (!libc_is_before("2.34"))
 		CHECK_EQ(timer_delete(id), -1);
 	return 0;

@@ -87,7 +87,7 @@ static void spend(int sig, bool asleep, bool blocked)
 		nanosleep(&nap, NULL);
 	}
 	CHECK(n >= RUN_NS / PERIOD_NS / 2);
-	/* what is late may be of the timer before */
+	/* a late notification may be of the timer before */
 	CHECK(__atomic_load_n(&counted, __ATOMIC_RELAXED) <= (now_ns() - began) / PERIOD_NS + 100);
 	CHECK_EQ(timer_delete(id), 0);
 }

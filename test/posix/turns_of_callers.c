@@ -262,8 +262,8 @@ static void calls_create(void)
 		CHECK_EQ(pthread_detach(t), 0);
 }
 
-/* On some machines only the end of libc's wrappers is known; on one also where each of its
- * functions returns to. */
+/* On some machines only the end of libc's wrappers is known; on a single kind of machine also where
+ * each of its functions returns to. */
 enum where { ANYWHERE, WRAPPERS, ALL };
 
 static const struct row {

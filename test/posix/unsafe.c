@@ -1,6 +1,6 @@
-/* The functions that POSIX does not ask to be thread-safe, called by two threads turn by turn: what
- * the first was given is still there when the second has called. On plain glibc the same steps must
- * catch some of libc's own that are known to be unsafe: so the test can fail. */
+/* The functions that POSIX does not require to be thread-safe, called by two threads in turn: the
+ * first thread's result is still there when the second has called. On plain glibc the steps must
+ * catch some of libc's functions that are known to be unsafe: so the test can fail. */
 #include "turns.h"
 
 #include <arpa/inet.h>

@@ -29,7 +29,7 @@ static void childs(int sig)
 	(void)sig;
 }
 
-/* Waits all the time for what the children close. */
+/* Waits all the time for the descriptors that the children close. */
 static void *waits(void *arg)
 {
 	char c;
@@ -40,7 +40,7 @@ static void *waits(void *arg)
 	return arg;
 }
 
-/* Only what every system has; none of it may be seen by the parent. */
+/* Changes only state that every system has; the parent may see none of it. */
 static void __attribute__((noinline)) in_child(const sigset_t *old)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL }, other = { .sa_handler = childs };

@@ -1,5 +1,5 @@
-/* cast.h - the actors of a soak: threads of every kind, chosen at random, that check what must hold
- * for their kind whatever they do: a bound thread is on its virtual processor, an own __thread
+/* cast.h - the actors of a soak: threads of every kind, chosen at random, that check the conditions
+ * of their kind in every scene: a bound thread is on its virtual processor; an own __thread
  * variable, errno and a key's value are the thread's own across every suspension. Callers:
  * scenes.h, mix.c. */
 #ifndef KB_SOAK_CAST_H
@@ -49,7 +49,7 @@ static inline void cast_key_gone(void *value)
 	__atomic_sub_fetch(&cast_keys_left, 1, __ATOMIC_RELAXED);
 }
 
-/* The actor's own mark, in every place that is its own. */
+/* Sets the actor's own mark in every thread-specific place. */
 static inline void cast_mark(struct actor *a)
 {
 	CHECK_EQ(kb_setspecific(cast_key, a), 0);
@@ -137,8 +137,9 @@ static inline unsigned cast_kernel_threads(void)
 	return n;
 }
 
-/* The fields `act`, `scene` and `number` are set. A busy machine may have no kernel thread left, so
- * then it is a light one - unless we have too many ourselves. */
+/* Starts an actor; the fields `act`, `scene` and `number` are set. A busy machine may have no
+ * kernel thread left: the actor then is a light thread, unless the soak itself has too many kernel
+ * threads. */
 static inline void cast_start(struct actor *a, enum kind kind, uint64_t *rand)
 {
 	int e;
@@ -168,7 +169,7 @@ static inline void cast_join(struct actor *a)
 	CHECK(result == a);
 }
 
-/* n actors in the same scene, of kinds chosen at random, started and joined. */
+/* Starts and joins n actors of a scene, of kinds chosen at random. */
 static inline void cast_play(unsigned n, void (*act)(struct actor *), void *scene, uint64_t *rand)
 {
 	struct actor *all = calloc(n, sizeof *all);
@@ -185,7 +186,7 @@ static inline void cast_play(unsigned n, void (*act)(struct actor *), void *scen
 	free(all);
 }
 
-/* Now and then a pause of some kind, so that things meet in ever new ways. */
+/* Pauses now and then in some way, so that events meet in ever new ways. */
 static inline void cast_pause(struct actor *a)
 {
 	switch (cast_rand(&a->rand, 16)) {

@@ -1,7 +1,7 @@
-/* soak/mix.c - everything at once, for long: directors of every kind of thread run scenes in which
+/* soak/mix.c - all scenes at once, for long: directors of every kind of thread run scenes in which
  * threads of every kind create, join, detach, wake, time out, sleep, lock, send and select, chosen
- * at random. A watchdog in a kernel thread of its own takes a director that makes no progress for a
- * lost wake-up: it prints all threads and aborts. SOAK_SECONDS (600), SOAK_STALL (30: seconds
+ * at random. A watchdog in a kernel thread of its own takes a director without progress for a lost
+ * wake-up: the watchdog prints all threads and aborts. SOAK_SECONDS (600), SOAK_STALL (30: seconds
  * without progress), KB_TEST_SEED, SOAK_ONLY (a scene's name). */
 #include "scenes.h"
 

@@ -1,5 +1,5 @@
 /* scenes.h - the scenes of a soak: small plays with threads of every kind that end by themselves,
- * and whose sums must come out right. Called by a director in mix.c: play(rand) runs one round. */
+ * and whose sums must come out right. Callers: the directors of mix.c; play(rand) runs a round. */
 #ifndef KB_SOAK_SCENES_H
 #define KB_SOAK_SCENES_H
 
