@@ -1,6 +1,6 @@
 /* posix/policy_back - a thread that sets its memory policy keeps a kernel thread of its own until
- * it sets the policy back, as hwloc does when it tries the kernel; the threads that it creates
- * afterwards are as all are. */
+ * it sets the policy back, as hwloc does when it probes the kernel; threads that it creates
+ * afterwards are ordinary threads. */
 #include <dlfcn.h>
 #include <linux/mempolicy.h>
 #include <pthread.h>

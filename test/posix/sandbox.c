@@ -1,6 +1,7 @@
-/* A program, or a thread, that shuts itself up: before the first thread all have it; a filter for
- * all threads reaches each of them, also those to come; a thread whose filter lets it do little
- * works on, waits, is joined, and ends. Each part in a program of its own. */
+/* A program, or a thread, that restricts itself by a system call filter. A filter set before the
+ * first thread holds for all threads; a filter for all threads reaches each thread, also future
+ * threads; a thread whose filter allows little works on, waits, is joined, and ends. Each part runs
+ * in its own program. */
 #define _GNU_SOURCE
 #include "test.h"
 

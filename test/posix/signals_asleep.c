@@ -1,6 +1,6 @@
-/* posix/signal_post: a signal to a thread that goes to sleep at that moment, and its virtual
- * processor with it, wakes it: it does not wait at the kernel thread, which lets nothing through by
- * then. The sender is a kernel thread of its own, so nothing else wakes that. */
+/* posix/signal_post: a signal wakes a thread that goes to sleep at that moment together with its
+ * virtual processor: the signal does not wait at the kernel thread, which blocks all signals by
+ * then. The sender is a kernel thread of its own, so nothing else wakes the virtual processor. */
 #define _GNU_SOURCE
 #include "test.h"
 

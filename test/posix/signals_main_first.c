@@ -1,7 +1,7 @@
-/* A signal to the process comes to main if main lets it through, whatever other threads compute:
- * from another process, by kill and sigqueue, by setitimer, by kill of a thread inside. It ends
- * main's wait with EINTR, or runs beside it where POSIX lets the wait go on; a main that computes
- * has it, too. */
+/* A signal to the process comes to main if main has it unblocked, while other threads compute: from
+ * a second process, by kill and sigqueue, by setitimer, by kill of a thread inside. The signal ends
+ * main's wait with EINTR, or its handler runs beside the wait where POSIX lets the wait go on; a
+ * main that computes has the signal, too. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,7 +1,7 @@
-/* posix/signal_settle: a signal to the process that all threads block, sent before the kernel
- * thread that gives out signals has come to run, which then takes it first of all. A sigtimedwait
- * without time finds it all the same. A debugger holds that kernel thread: until the signal has
- * been sent, and then with the signal in hand.
+/* posix/signal_settle: a signal to the process that all threads block is sent before the signal
+ * dispatcher's kernel thread has come to run, which then takes the signal first of all. A
+ * sigtimedwait without time finds the signal all the same. A debugger holds the dispatcher's kernel
+ * thread: until the signal has been sent, and then with the signal in hand.
  * matrix: run-only vps=1,2 sched=rotator
  * body: thread */
 #define _GNU_SOURCE

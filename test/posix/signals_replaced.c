@@ -1,5 +1,5 @@
-/* sigaction while the signal comes to other threads: each handler runs with its own mask and flags,
- * never with those of the action before it or behind it. */
+/* sigaction while the signal comes to several threads: each handler runs with its own mask and
+ * flags, never with the mask and flags of the previous or the next action. */
 #define _GNU_SOURCE
 #include "crowd.h"
 

@@ -1,9 +1,9 @@
 /* core/wait, core/thread_join, posix/signal_action: a signal that comes between any two
  * instructions of a thread's way into a wait has its handler run: the thread does not go to sleep
- * over it. So does a signal that comes on the way out, from the moment in which another thread has
- * ended the wait. A debugger takes the thread some instructions further each round, and lets the
- * signal come there. The thread needs what the handler does, so a signal that is kept back is a
- * test that stands still.
+ * over the signal. This also holds on the way out, from the moment in which a second thread has
+ * ended the wait. A debugger moves the thread some instructions further each round, and lets the
+ * signal come there. The thread needs the handler's work, so a signal that is kept back makes the
+ * test stand still.
  * matrix: vps=1 sched=rotator
  * body: thread */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
-/* A stream's lock belongs to the thread, whatever virtual processor it is on. Whoever holds it may
- * wait: other threads that want the stream, on whatever virtual processor, wait for the lock and do
- * not take their processor along. */
+/* A stream's lock belongs to the thread, whatever virtual processor the thread is on. The holder
+ * may wait: threads that want the stream, on any virtual processor, wait for the lock and do not
+ * take their processor along. */
 #include "test.h"
 
 #include <pthread.h>

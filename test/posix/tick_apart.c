@@ -1,7 +1,7 @@
 /* core/preempt kbi_preempt_apart: a thread with an alternate signal stack runs code whose stack
- * pointer is in memory where nothing may be written below it, as compilers of other languages have
- * theirs: no signal of the runtime's writes there, handlers of the program's run on the alternate
- * stack, and other threads have their turns. */
+ * pointer is in memory below which nothing may be written, as code of some languages' compilers
+ * does: no signal of the runtime writes there, the program's handlers run on the alternate stack,
+ * and the remaining threads have their turns. */
 /* timeout: 60 */
 #include "test.h"
 

@@ -1,8 +1,8 @@
 /* posix/turns_at_calls: threads whose calls find their data at once do not keep the processor from
- * each other for a quantum each, which is so long here that the tick ends no turn. A round for each
- * kind of call: two threads make it again and again, CALLS times; and main waits for something that
- * is sent when the first is amid its calls. Counted: how many calls a thread has made when the
- * other begins, and when main goes on. On kernel threads the kernel decides.
+ * each other for a quantum each; the quantum is so long here that the tick ends no turn. A round
+ * for each kind of call: two threads make the call again and again, CALLS times; and main waits for
+ * an event that is sent when the first thread is amid its calls. Counted: how many calls a thread
+ * has made when the second begins, and when main goes on. On kernel threads the kernel decides.
  * matrix: run-only vps=1 sched=rotator,rotator-paper,lb2,steal option=KOCHAB_QUANTUM=10000000
  * body: thread: another virtual processor, asleep, begins when the kernel lets it */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* core/slice: two threads whose calls find their data at once give way to each other, and pass over
  * threads that compute. Counted: the turns of a computing thread while the two make their calls.
- * Each of its turns lasts until the tick, so with a turn at each of their calls the two would
- * hardly get on; and without any it would wait for all of their calls.
+ * Each of its turns lasts until the tick. With a turn at each of their calls the two would hardly
+ * get on; without any turn the computing thread would wait for all of their calls.
  * matrix: run-only vps=1 sched=rotator,rotator-paper,lb2,steal
  * body: thread: another virtual processor, asleep, begins when the kernel lets it */
 #include <pthread.h>

@@ -1,10 +1,10 @@
-/* core/turn: at the end of a turn by force a ready thread that is not known to compute is next,
- * though a thread that is known to compute was woken before it. Else a thread that waits for events
+/* core/turn: at a forced end of a turn a ready thread that is not known to compute is next, though
+ * a thread that is known to compute was woken before it. Otherwise a thread that waits for events
  * has its turn after a round of threads that lock: a lock wakes these amid their work, and each
- * computes for a turn of its own. A round: the computing thread is known as such (a tick has ended
- * its turn, or nobody else could have run), both wait, and a third thread wakes both and spins. It
- * may lose its own turn between the two wake-ups, so most rounds count. On kernel threads the
- * kernel decides.
+ * computes for a turn of its own. A round: the computing thread is known as computing (a tick has
+ * ended its turn, or no second thread could have run), both threads wait, and a third thread wakes
+ * both and spins. The third thread may lose its own turn between the two wake-ups, so only most
+ * rounds count. On kernel threads the kernel decides.
  * matrix: run-only vps=1 sched=rotator,rotator-paper,lb2,steal */
 #include <pthread.h>
 #include <semaphore.h>
