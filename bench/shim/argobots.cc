@@ -1,5 +1,5 @@
-// bench/shim/argobots.cc - Argobots: an eventual per seat of the ring, ABT_mutex. One stream: its own pool; several:
-// a pool for each, emptied by its random work stealing.
+// bench/shim/argobots.cc - Argobots: an eventual per seat of the ring, ABT_mutex. A single stream has
+// its own pool; several streams have a pool each, emptied by Argobots' random work stealing.
 #include <abt.h>
 #include <vector>
 

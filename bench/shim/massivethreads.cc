@@ -1,4 +1,5 @@
-// bench/shim/massivethreads.cc - MassiveThreads: a full-empty lock per seat of the ring, its mutex, its work stealing.
+// bench/shim/massivethreads.cc - MassiveThreads: a full-empty lock per seat of the ring, its mutex,
+// its work stealing.
 #include <myth/myth.h>
 
 #include "shim.h"

@@ -1,5 +1,6 @@
-// bench/shim/photon.cc - Photon (PhotonLibOS): a semaphore per seat of the ring, its mutex, pooled stacks. Its threads stay
-// on the processor they were put on: with several, its pool of them takes the new ones in turn.
+// bench/shim/photon.cc - Photon (PhotonLibOS): a semaphore per seat of the ring, its mutex, pooled
+// stacks. A thread stays on the processor it was put on: with several processors, Photon's pool of
+// processors takes new threads in turn.
 #include <photon/common/alog.h>
 #include <photon/photon.h>
 #include <photon/thread/stack-allocator.h>
@@ -51,7 +52,7 @@ struct photon_threads {
 int main(int argc, char **argv)
 {
 	const char *q = arguments(argc, argv);
-	uint64_t events = vps > 1 ? photon::INIT_EVENT_EPOLL : photon::INIT_EVENT_NONE; // what a processor is woken by
+	uint64_t events = vps > 1 ? photon::INIT_EVENT_EPOLL : photon::INIT_EVENT_NONE; // the event engine that wakes a processor
 	default_logger.log_output = log_output_null; // it writes to standard output
 	photon::use_pooled_stack_allocator();
 	if (photon::init(events, photon::INIT_IO_NONE))

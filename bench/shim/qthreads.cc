@@ -1,4 +1,5 @@
-// bench/shim/qthreads.cc - Qthreads: a full-empty word per seat of the ring, qthread_lock; a shepherd a processor.
+// bench/shim/qthreads.cc - Qthreads: a full-empty word per seat of the ring, qthread_lock; a shepherd
+// per processor.
 #include <qthread/qthread.h>
 
 #include "shim.h"

@@ -1,7 +1,7 @@
-/* bench/shim/shim.h - what the C and C++ shims share. A shim is one program per rival runtime:
+/* bench/shim/shim.h - shared by the C and C++ shims. A shim is a program per rival runtime:
  *     shim QUESTION THREADS VPS SECONDS
- * It asks its runtime the same questions as bench/QUESTION.c and prints the same JSON line. Exit status 77:
- * the runtime cannot answer that one. Messages and results are checked as in the original. */
+ * It asks its runtime the question of bench/QUESTION.c and prints that bench's JSON line. Exit status
+ * 77: the runtime cannot answer the question. Messages and results are checked as in the original. */
 #ifndef KOCHAB_BENCH_SHIM_H
 #define KOCHAB_BENCH_SHIM_H
 
@@ -117,11 +117,12 @@ template <class Fib> static void fork_join(Fib fib)
 	report("thread", s / (fib_plain(n + 1) - 1));
 }
 
-/* The questions, asked of a runtime R, for those whose threads are made and joined one by one. R has
- *     type entry                       what the function of a thread returns
+/* The questions, asked of a runtime R whose threads are made and joined singly. R has
+ *     type entry                       the result type of a thread's function
  *     type thread                      stays where it is from create to join
  *     create(thread &, entry (*)(void *), void *), join(thread &), yield()
- *     type lock with take(), leave(); type box with send(uint64_t), receive(): a message at most is under way */
+ *     type lock with take(), leave();
+ *     type box with send(uint64_t), receive(): at most a single message is under way */
 template <class R> struct questions {
 	struct seat {
 		typename R::thread thread;

@@ -1,4 +1,5 @@
-// bench/shim/tbb.cc - oneTBB: what fits tasks that do not wait for each other: spawn, fork-join, tasks and a mutex.
+// bench/shim/tbb.cc - oneTBB: the questions that suit tasks which do not wait for each other: spawn,
+// fork-join, tasks and a mutex.
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/mutex.h>
 #include <oneapi/tbb/task_arena.h>

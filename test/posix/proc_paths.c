@@ -79,7 +79,7 @@ static void reads(const char *dir, int me)
 	CHECK(strcmp(name, wanted) == 0);
 }
 
-/* -1 and ENOENT, or what is there. */
+/* Checks that the path is there, or that its calls fail with ENOENT. */
 static void is_there(const char *dir, int me, bool there)
 {
 	int wanted = there ? 0 : -1, fd;

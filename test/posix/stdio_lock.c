@@ -66,7 +66,7 @@ static void (*const calls[])(void) = {
 	c_lock, c_fflush_all,
 };
 
-/* ---- others wait while the holder waits -------------------------------------------------------------- */
+/* ---- threads wait while the holder waits -------------------------------------------------------------- */
 
 static void *call_it(void *arg)
 {

@@ -1,4 +1,5 @@
-// thread_local objects: one each, constructed at first use, destroyed at the thread's end, before its keys.
+// thread_local objects: each thread has its own, constructed at first use, destroyed at the thread's
+// end, before its keys.
 #include "test.h"
 
 #include <pthread.h>

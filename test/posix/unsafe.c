@@ -21,7 +21,7 @@
 
 static bool on_kochab;
 
-/* ---- results: what thread `who` is given, as text ----------------------------------------------------- */
+/* ---- results: the text that thread `who` gets ----------------------------------------------------- */
 
 static int pty[2], pty_slave[2];
 static DIR *dir[2];
