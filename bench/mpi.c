@@ -42,7 +42,7 @@ static struct {
 	size_t have;
 } r;
 
-/* ---- MPIs that are there ------------------------------------------------------------------------------------------ */
+/* ---- MPIs that are there --------------------------------------------------------------------- */
 
 static void load_path(char *path, size_t size, const char *self, const char *mpi)
 {
@@ -88,7 +88,7 @@ static const char *absent(const struct bench_method *m, const char *self)
 				 : why_absent(mpich, sizeof mpich, "mpich", self);
 }
 
-/* ---- starting it ------------------------------------------------------------------------------------------ */
+/* ---- starting it ----------------------------------------------------------------------------- */
 
 /* A rank has its share of the virtual processors. More ranks than processors, and root, must be
  * allowed to Open MPI. */
@@ -179,7 +179,7 @@ static int finish(int signal)
 	return status;
 }
 
-/* ---- its lines -------------------------------------------------------------------------------------------- */
+/* ---- its lines ------------------------------------------------------------------------------- */
 
 /* Takes a whole line out of r.text; 0: there is none yet. */
 static int take_line(char *line)

@@ -53,7 +53,7 @@ static void check(int e, const char *what)
 		bench_fail("%s: %s", what, strerror(e));
 }
 
-/* ---- one message ----------------------------------------------------------------------------------------- */
+/* ---- one message ----------------------------------------------------------------------------- */
 
 static inline void put(const struct seat *s, enum way way, uint64_t m)
 {
@@ -94,7 +94,7 @@ static void *sit(void *arg)
 	return NULL;
 }
 
-/* ---- a lap: all pairs, so many rounds ---------------------------------------------------------------------- */
+/* ---- a lap: all pairs, so many rounds -------------------------------------------------------- */
 
 static void lap(struct ipc *x)
 {
@@ -139,7 +139,7 @@ static void answer(struct ipc *x)
 	}
 }
 
-/* ---- the ways --------------------------------------------------------------------------------------------- */
+/* ---- the ways -------------------------------------------------------------------------------- */
 
 /* The system counts queues, 256 at most by default. A namespace of its own has a limit of its own. */
 static void raise_queue_limit(unsigned queues)

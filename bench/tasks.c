@@ -10,7 +10,7 @@
 
 static unsigned nodes; /* of the tree */
 
-/* ---- with tasks -------------------------------------------------------------------------------------- */
+/* ---- with tasks ------------------------------------------------------------------------------ */
 
 struct fib {
 	unsigned n, result;
@@ -147,7 +147,7 @@ static unsigned blocks_kb(void)
 	return BLOCK_TASKS;
 }
 
-/* ---- by plain calls ------------------------------------------------------------------------------------ */
+/* ---- by plain calls -------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) unsigned fib_of(unsigned n)
 {
@@ -186,7 +186,7 @@ static unsigned blocks_serial(void)
 	return BLOCK_TASKS;
 }
 
-/* ---- dealt out to kernel threads -------------------------------------------------------------------------- */
+/* ---- dealt out to kernel threads ------------------------------------------------------------- */
 
 static unsigned dealers; /* threads */
 
@@ -271,7 +271,7 @@ static unsigned blocks_nptl(void)
 	return deal(blocks_share);
 }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------ */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static double once(void *arg, uint64_t n)
 {

@@ -13,7 +13,7 @@ enum {
 	SIDE = 256, BLOCK = 32, BLOCK_TASKS = (SIDE / BLOCK) * (SIDE / BLOCK) * (SIDE / BLOCK),
 };
 
-/* ---- queens: the rows that are placed, a bit for each column and diagonal that is taken ---------------- */
+/* ---- queens: the rows that are placed, a bit for each column and diagonal that is taken ------ */
 
 struct board {
 	uint32_t columns, left, right;
@@ -49,7 +49,7 @@ static inline unsigned board_serial(const struct board *b)
 	return sum;
 }
 
-/* ---- an unbalanced tree: a node has TREE_WIDTH children or none, as its hash says ---------------------- */
+/* ---- an unbalanced tree: a node has TREE_WIDTH children or none, as its hash says ------------ */
 
 static inline uint64_t tree_child(uint64_t node, unsigned i)
 {

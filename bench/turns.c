@@ -68,7 +68,7 @@ static socklen_t fill_address(struct sockaddr_un *a, const char *name)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->sun_path + 1));
 }
 
-/* ---- the server's process -------------------------------------------------------------------------------- */
+/* ---- the server's process -------------------------------------------------------------------- */
 
 static void *answer_client(void *arg)
 {
@@ -105,7 +105,7 @@ static void serve(const char *name)
 	close(listener);
 }
 
-/* ---- starting it, and seeing it end ------------------------------------------------------------------------ */
+/* ---- starting it, and seeing it end ---------------------------------------------------------- */
 
 /* Becomes the server. It does not outlive the thread that has forked it, which is the clients' main
  * thread. */
@@ -176,7 +176,7 @@ static void await_end_of_server(double limit, const char *what, int early)
 			give_up_server(what);
 }
 
-/* ---- the clients ------------------------------------------------------------------------------------------- */
+/* ---- the clients ----------------------------------------------------------------------------- */
 
 /* The wait of a client that was never served is counted, too: its last answer counts as a latency
  * although the window is over, and its first answer although the question is older. Only the phase
@@ -317,7 +317,7 @@ static void report_all(void)
 	bench_report("ahead", "%", ((double)most / mean - 1) * 100);
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* The best of some pieces: nothing has disturbed that piece. */
 static uint32_t steps_of(unsigned us)

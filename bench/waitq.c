@@ -45,7 +45,7 @@ static struct kbi_wnode *locked_out(void)
 	return n;
 }
 
-/* ---- private queue + a single-producer queue per processor -------------------------------------- */
+/* ---- private queue + a single-producer queue per processor ----------------------------------- */
 
 static struct link {
 	a32 tail KBI_ALIGNED(KBI_CACHE_LINE); /* producer */
@@ -86,7 +86,7 @@ static struct kbi_wnode *two_out(void)
 	return mine.head ? kbi_waitq_take_first(&mine) : NULL;
 }
 
-/* ---- a stack taken as a whole, and a private queue ------------------------------------------------ */
+/* ---- a stack taken as a whole, and a private queue ------------------------------------------- */
 
 static aptr top KBI_ALIGNED(KBI_CACHE_LINE);
 
@@ -120,7 +120,7 @@ static const struct form forms[] = {
 	{ "stack", stack_in, stack_out },
 };
 
-/* ---- measuring -------------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 10000 };
 

@@ -50,7 +50,7 @@ static double *field(int rows, int columns)
 	return f;
 }
 
-/* ---- a single thread, whole stencil -------------------------------------------------------------------------------- */
+/* ---- a single thread, whole stencil ---------------------------------------------------------- */
 
 /* Both ranks' numbers after so many sweeps. */
 static double *serial(int sweeps)
@@ -73,7 +73,7 @@ static double *serial(int sweeps)
 	return from;
 }
 
-/* ---- a thread a tile ---------------------------------------------------------------------------------------- */
+/* ---- a thread a tile ------------------------------------------------------------------------- */
 
 static struct tile {
 	double *now, *next;
@@ -194,7 +194,7 @@ void load_halo(const char *metric)
 	free(tiles);
 }
 
-/* ---- OpenMP -------------------------------------------------------------------------------------------------- */
+/* ---- OpenMP ---------------------------------------------------------------------------------- */
 
 static struct gomp omp;
 

@@ -64,7 +64,7 @@ void load_lack(const char *metric, const char *why)
 	say(line);
 }
 
-/* ---- all threads at once --------------------------------------------------------------------------------- */
+/* ---- all threads at once --------------------------------------------------------------------- */
 
 static void *member(void *id)
 {
@@ -137,7 +137,7 @@ double load_scale(load_step *step)
 	return took / (double)n;
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;

@@ -22,7 +22,7 @@ static void receive_word(uint64_t want, int tag)
 	load_need(word == want, "a word is not the one that was sent");
 }
 
-/* ---- each thread with its partner ----------------------------------------------------------------------- */
+/* ---- each thread with its partner ------------------------------------------------------------ */
 
 static void go_and_return(int id, uint64_t n)
 {
@@ -40,7 +40,7 @@ void load_round_trip(const char *metric)
 	load_report(metric, "us", load_scale(go_and_return) / load.threads * 1e6);
 }
 
-/* ---- a word through all threads ------------------------------------------------------------------------- */
+/* ---- a word through all threads -------------------------------------------------------------- */
 
 /* Thread 0 of rank 0 begins; its partner is next, then thread 1 of rank 0 ... A word's tag is the
  * thread that gets it. */
@@ -64,7 +64,7 @@ void load_hop(const char *metric)
 	load_report(metric, "us", load_scale(pass_on) / load.threads / LOAD_RANKS * 1e6);
 }
 
-/* ---- messages in windows ------------------------------------------------------------------------------------ */
+/* ---- messages in windows --------------------------------------------------------------------- */
 
 static void stream(int id, uint64_t n)
 {
@@ -93,7 +93,7 @@ void load_message(const char *metric)
 	load_report(metric, "ns", load_scale(stream) / load.threads / WINDOW * 1e9);
 }
 
-/* ---- work between two exchanges ------------------------------------------------------------------------------ */
+/* ---- work between two exchanges -------------------------------------------------------------- */
 
 static struct {
 	uint64_t turns; /* of a piece */
@@ -149,7 +149,7 @@ void load_compute(const char *metric)
 	load_report(metric, "x", load_scale(compute_and_exchange) / load.threads / piece_alone());
 }
 
-/* ---- collective calls ------------------------------------------------------------------------------------------ */
+/* ---- collective calls ------------------------------------------------------------------------ */
 
 static MPI_Comm *own;
 

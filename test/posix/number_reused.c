@@ -35,7 +35,7 @@ static char got[64];
 static long result;
 static int failed, begun;
 
-/* ---- ways to wait: as read does, 0 at the end, or bytes into got --------------------------------------------- */
+/* ---- ways to wait: as read does, 0 at the end, or bytes into got ----------------------------- */
 
 static long w_read(void) { return read(fd, got, sizeof got); }
 static long w_recv(void) { return recv(fd, got, sizeof got, 0); }
@@ -141,7 +141,7 @@ static const struct way ways[] = {
 	{ "getline", w_getline, 1, 0, 0 }, { "splice", w_splice, 0, 0, 0 },
 };
 
-/* ---- ways to close ------------------------------------------------------------------------------------------- */
+/* ---- ways to close --------------------------------------------------------------------------- */
 
 static int reused; /* the file that the number is to mean next is there already: for dup2 */
 
@@ -252,7 +252,7 @@ static void check(const struct way *w, unsigned how, int ends)
 	failed++;
 }
 
-/* ---- listeners, writers, queues ------------------------------------------------------------------------------------ */
+/* ---- listeners, writers, queues -------------------------------------------------------------- */
 
 static int listener(struct sockaddr_in *a)
 {

@@ -53,7 +53,7 @@ static void run(int closes)
 	_exit(1);
 }
 
-/* ---- another process of the user ------------------------------------------------------------------------------------- */
+/* ---- another process of the user ------------------------------------------------------------- */
 
 static int parent_of(int pid)
 {

@@ -56,7 +56,7 @@ static void all_look(void)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* ---- before the first thread ----------------------------------------------------------------------------- */
+/* ---- before the first thread ----------------------------------------------------------------- */
 
 static long may_read(void)
 {
@@ -102,7 +102,7 @@ static void user_early(void)
 	all_look();
 }
 
-/* ---- filters --------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------- */
 
 static long filtered(void)
 {
@@ -177,7 +177,7 @@ static void filter_for_all(void)
 	CHECK_EQ(status, 0);
 }
 
-/* ---- a thread that may do little ------------------------------------------------------------------------- */
+/* ---- a thread that may do little ------------------------------------------------------------- */
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;

@@ -48,7 +48,7 @@ static void init(int threads)
 	s->threads = threads;
 }
 
-/* ---- two processes talk --------------------------------------------------------------------------------- */
+/* ---- two processes talk ---------------------------------------------------------------------- */
 
 struct seat {
 	int side, i;

@@ -75,7 +75,7 @@ static void ends(pid_t pid, int how)
 	CHECK_EQ(status, how);
 }
 
-/* ---- the holder is a second process ---------------------------------------------------------------------- */
+/* ---- the holder is a second process ---------------------------------------------------------- */
 
 static pid_t holds(int kind)
 {
@@ -153,7 +153,7 @@ static void notices_death(void)
 	ends(child, SIGKILL);
 }
 
-/* ---- both processes want it, some threads for a short time only ------------------------------------------------------ */
+/* ---- both processes want it, some threads for a short time only ------------------------------ */
 
 static void turn(int kind)
 {

@@ -33,7 +33,7 @@ struct shared {
 extern char **environ;
 static struct shared *sh;
 
-/* ---- mutexes ------------------------------------------------------------------------------------------ */
+/* ---- mutexes --------------------------------------------------------------------------------- */
 
 static void make_mutex(pthread_mutex_t *m, int type, int robust)
 {
@@ -84,7 +84,7 @@ static void errors(void)
 	CHECK_EQ(pthread_mutex_unlock(&sh->m[RECURSIVE]), EPERM);
 }
 
-/* ---- one side ------------------------------------------------------------------------------------------- */
+/* ---- one side -------------------------------------------------------------------------------- */
 
 static int me_of(int side, int i)
 {
@@ -183,7 +183,7 @@ static void side(int number)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* ---- an owner that is killed ------------------------------------------------------------------------------ */
+/* ---- an owner that is killed ----------------------------------------------------------------- */
 
 static void *hold(void *arg)
 {
@@ -222,7 +222,7 @@ static void expect_dead(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- processes -------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static pid_t start(const char *what, int plain)
 {

@@ -42,7 +42,7 @@ static sigset_t only(int sig)
 	return s;
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 /* Each thread wakes the next, in a ring. */
 static void *hop(void *arg)
@@ -178,7 +178,7 @@ static void with_kernel_thread(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- its caller ---------------------------------------------------------------------------------------------- */
+/* ---- its caller ------------------------------------------------------------------------------ */
 
 static void end_at_fence(void)
 {

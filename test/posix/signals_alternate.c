@@ -82,7 +82,7 @@ static void together(bool some_have_one)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* ---- handlers that do not return -------------------------------------------------------------------- */
+/* ---- handlers that do not return ------------------------------------------------------------- */
 static sigjmp_buf out;
 
 static void jumps(int sig)

@@ -103,7 +103,7 @@ static void *lets_go(void *arg)
 	return NULL;
 }
 
-/* ---- ways to wait ------------------------------------------------------------------------------------------------ */
+/* ---- ways to wait ---------------------------------------------------------------------------- */
 
 static int in_sem(void)
 {
@@ -223,7 +223,7 @@ static int in_cond(void)
 static int (*const ways[])(void) = { pause, in_sem, in_read, in_accept, in_poll, in_select, in_epoll, in_sleep,
 				     in_sigsuspend, computing, in_mutex, in_join, in_cond };
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static void end(void)
 {

@@ -53,7 +53,7 @@ static void nap(void)
 	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* ---- a wait and its ends ---------------------------------------------------------------------------------- */
+/* ---- a wait and its ends --------------------------------------------------------------------- */
 
 static void event_init(void) { waiter = NULL; }
 static void event_meet(void) { CHECK_EQ(native.kb_event_init(&event, native.kb_thread_self()), 0); }
@@ -182,7 +182,7 @@ static const struct wait {
 	{ "sleep", nothing, nothing, sleep_wait, nothing },
 };
 
-/* ---- signals meanwhile ---------------------------------------------------------------------------------------------- */
+/* ---- signals meanwhile ----------------------------------------------------------------------- */
 
 static const struct wait *now;
 

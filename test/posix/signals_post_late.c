@@ -27,7 +27,7 @@ enum { HOLD_MS = 100, CALL_STOP = SIGTRAP | 0x80 };
 static int orders[2], reports[2]; /* pipes: to the debugger, from him */
 static pid_t traced;              /* the process */
 
-/* ---- the debugger ----------------------------------------------------------------------------------------- */
+/* ---- the debugger ---------------------------------------------------------------------------- */
 
 static pid_t postman; /* 0: not seen yet */
 
@@ -119,7 +119,7 @@ static void debug(void)
 	_exit(0);
 }
 
-/* ---- the program --------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static char reported(void)
 {

@@ -47,7 +47,7 @@ static const char *const kinds[KINDS] = {
 	"out of mutex_lock", "out of rwlock_wrlock", "out of barrier_wait", "out of join", "out of read",
 };
 
-/* ---- the debugger ----------------------------------------------------------------------------------------- */
+/* ---- the debugger ---------------------------------------------------------------------------- */
 
 static pid_t traced, traced_thread, walks_there; /* the last: where a wait begins */
 
@@ -231,7 +231,7 @@ static void debug(void)
 	_exit(0);
 }
 
-/* ---- the program --------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static sem_t gate, end;
 static int tube[2];

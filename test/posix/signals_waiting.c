@@ -149,7 +149,7 @@ static void no_handler_ends_the_process(void)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
-/* ---- a signal while the first threads start ------------------------------------------------------------- */
+/* ---- a signal while the first threads start -------------------------------------------------- */
 static __thread bool lets_through;
 static pthread_barrier_t ready;
 

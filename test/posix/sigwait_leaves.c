@@ -32,7 +32,7 @@ enum {
 static int orders[2], reports[2]; /* pipes: to the debugger, from him */
 static pid_t traced;              /* the process */
 
-/* ---- the debugger ----------------------------------------------------------------------------------------- */
+/* ---- the debugger ---------------------------------------------------------------------------- */
 
 /* Returns a thread that waits for signals and still waits a moment later, or 0. */
 static pid_t who_waits(void)
@@ -169,7 +169,7 @@ static void debug(void)
 	_exit(0);
 }
 
-/* ---- the program --------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static sigset_t usr1, both;
 static int turn, got; /* the thread nearly waits; the signal that it has got */

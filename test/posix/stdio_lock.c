@@ -23,7 +23,7 @@ static void own_time(int yields)
 	usleep(2000);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------ */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static void c_putc(void) { CHECK_EQ(putc('x', f), 'x'); }
 static void c_fputc(void) { CHECK_EQ(fputc('x', f), 'x'); }
@@ -66,7 +66,7 @@ static void (*const calls[])(void) = {
 	c_lock, c_fflush_all,
 };
 
-/* ---- threads wait while the holder waits -------------------------------------------------------------- */
+/* ---- threads wait while the holder waits ----------------------------------------------------- */
 
 static void *call_it(void *arg)
 {
@@ -104,7 +104,7 @@ static void blocked_call(unsigned n)
 	CHECK_EQ(finished, THREADS);
 }
 
-/* ---- the owner is the thread ------------------------------------------------------------------------- */
+/* ---- the owner is the thread ----------------------------------------------------------------- */
 
 static void *try_it(void *arg)
 {
@@ -174,7 +174,7 @@ static void closing(void)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
-/* ---- a thread that is cancelled within a call leaves the stream free ------------------------------- */
+/* ---- a thread that is cancelled within a call leaves the stream free ------------------------- */
 
 static ssize_t cancelled_write(void *unused, const char *buf, size_t n)
 {

@@ -10,7 +10,7 @@
 
 enum { THREADS = 8, LINES = 60, LENGTH = 300 };
 
-/* ---- the output -------------------------------------------------------------------------------- */
+/* ---- the output ------------------------------------------------------------------------------ */
 
 /* A line is a thread's letter, LENGTH times. */
 static void check_lines(const char *text, size_t size, int threads)
@@ -80,7 +80,7 @@ static void print_all(int threads)
 	CHECK_EQ(fclose(f), 0);
 }
 
-/* ---- a callback that waits -------------------------------------------------------------------------- */
+/* ---- a callback that waits ------------------------------------------------------------------- */
 
 static char sink[THREADS * LINES * (LENGTH + 1) + 1];
 static size_t fill;
@@ -111,7 +111,7 @@ static void waiting_callback(int mode, size_t size)
 	check_lines(sink, fill, THREADS);
 }
 
-/* ---- a write that blocks ------------------------------------------------------------------------------ */
+/* ---- a write that blocks --------------------------------------------------------------------- */
 
 static int ends[2];
 
@@ -147,7 +147,7 @@ static void blocking_write(void)
 	close(ends[0]);
 }
 
-/* ---- to a file ------------------------------------------------------------------------------------------ */
+/* ---- to a file ------------------------------------------------------------------------------- */
 
 static void to_a_file(void)
 {

@@ -12,7 +12,7 @@
 #include <dirent.h>
 #include <sys/mman.h>
 
-/* ---- an actor's life ------------------------------------------------------------------------------- */
+/* ---- an actor's life ------------------------------------------------------------------------- */
 static void value_gone(void *value)
 {
 	struct actor *a = value;
@@ -63,7 +63,7 @@ static void *life(void *arg)
 	return a;
 }
 
-/* ---- directors -------------------------------------------------------------------------------------- */
+/* ---- directors ------------------------------------------------------------------------------- */
 static void start(struct actor *a, struct play *p, uint64_t *rand)
 {
 	size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN); /* aarch64: 128 KiB */

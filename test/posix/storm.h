@@ -67,7 +67,7 @@ static struct timespec in_us(clockid_t clock, unsigned us)
 	return t;
 }
 
-/* ---- signals: a handler sees the thread it runs on ------------------------------------------------ */
+/* ---- signals: a handler sees the thread it runs on ------------------------------------------- */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	struct actor *a = me;
@@ -123,7 +123,7 @@ static void mask_of_actor(void)
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
 }
 
-/* ---- what an actor does --------------------------------------------------------------------------- */
+/* ---- what an actor does ---------------------------------------------------------------------- */
 static void popped_one(void *arg)
 {
 	(void)arg;

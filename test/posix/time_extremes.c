@@ -44,7 +44,7 @@ static int of(int r)
 	return r == -1 ? errno : r;
 }
 
-/* ---- until a point of time ------------------------------------------------------------------------------------- */
+/* ---- until a point of time ------------------------------------------------------------------- */
 
 static int until_cond(const struct timespec *t)
 {
@@ -112,7 +112,7 @@ static void is_no_time(void)
 			expect(until[i].name, &none[k], until[i].wait(&none[k]), EINVAL);
 }
 
-/* ---- so long, and how much is left ------------------------------------------------------------------------------ */
+/* ---- so long, and how much is left ----------------------------------------------------------- */
 
 static atomic_int handled, ended;
 
@@ -217,7 +217,8 @@ static void *sleeps(void *arg)
 	return NULL;
 }
 
-/* The wait begins soon after the thread has said so; a handler that runs before that does not count. */
+/* The wait begins soon after the thread has said so; a handler that runs before that does not
+ * count. */
 static void goes_on_until_a_signal(enum sleeps how, struct timespec t)
 {
 	struct sleeper s = { .how = how, .t = t };
@@ -247,7 +248,7 @@ static void is_long(void)
 				goes_on_until_a_signal((enum sleeps)how, (struct timespec){ sec[i], i % 2 ? 0 : NANO - 1 });
 }
 
-/* ---- lengths that are none -------------------------------------------------------------------------------------- */
+/* ---- lengths that are none ------------------------------------------------------------------- */
 
 static void no_length(void)
 {

@@ -21,7 +21,7 @@
 
 static bool on_kochab;
 
-/* ---- results: the text that thread `who` gets ----------------------------------------------------- */
+/* ---- results: the text that thread `who` gets ------------------------------------------------ */
 
 static int pty[2], pty_slave[2];
 static DIR *dir[2];
@@ -230,7 +230,7 @@ static const struct result {
 	{ "getprotoent", r_getprotoent, 0, true }, { "getservent", r_getservent, 0, true },
 };
 
-/* ---- turn by turn -------------------------------------------------------------------------------------- */
+/* ---- turn by turn ---------------------------------------------------------------------------- */
 
 static const struct result *testing;
 static const void *given[2];
@@ -304,7 +304,7 @@ static void proves_itself(void)
 	}
 }
 
-/* ---- setting up --------------------------------------------------------------------------------------------- */
+/* ---- setting up ------------------------------------------------------------------------------ */
 
 static char login_file[] = "/tmp/unsafe.XXXXXX", date_file[] = "/tmp/unsafe.XXXXXX";
 

@@ -17,7 +17,7 @@ static void each(void *(*fn)(void *))
 	crowd_run(fn, THREADS);
 }
 
-/* ---- random numbers: together the threads draw what one would have drawn ------------------------------- */
+/* ---- random numbers: together the threads draw what one would have drawn --------------------- */
 
 static long drawn[THREADS][NUMBERS], expected[THREADS * NUMBERS];
 
@@ -62,7 +62,7 @@ static void sequence(const char *name, long (*fn)(void))
 	CHECK(memcmp(expected, drawn, sizeof(expected)) == 0);
 }
 
-/* ---- one hash table ------------------------------------------------------------------------------------ */
+/* ---- one hash table -------------------------------------------------------------------------- */
 
 static char keys[THREADS][ENTRIES][16];
 
@@ -98,7 +98,7 @@ static void table(void)
 	hdestroy();
 }
 
-/* ---- the environment ------------------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static void *change(void *arg)
 {

@@ -18,7 +18,7 @@ static inline uint64_t soon(uint64_t *rand, uint64_t within)
 	return kb_now() + cast_rand(rand, within);
 }
 
-/* ---- tokens: timed waits for a semaphore race its posts; no token is lost or made ---------------- */
+/* ---- tokens: timed waits for a semaphore race its posts; no token is lost or made ------------ */
 struct tokens {
 	kb_sem_t sem;
 	unsigned n, inside, turns;
@@ -48,7 +48,7 @@ static void tokens(uint64_t *rand)
 	CHECK_EQ(kb_sem_value(&s.sem), s.n);
 }
 
-/* ---- till: a counter under a mutex, locked in all ways ------------------------------------------- */
+/* ---- till: a counter under a mutex, locked in all ways --------------------------------------- */
 struct till {
 	kb_mutex_t mutex;
 	unsigned turns, counter, expected;
@@ -87,7 +87,7 @@ static void till(uint64_t *rand)
 	CHECK_EQ(kb_mutex_destroy(&s.mutex), 0);
 }
 
-/* ---- shop: a bounded buffer with condition variables; half wait with deadlines ------------------- */
+/* ---- shop: a bounded buffer with condition variables; half wait with deadlines --------------- */
 struct shop {
 	kb_mutex_t mutex;
 	kb_cond_t more, less;
@@ -142,7 +142,7 @@ static void shop(uint64_t *rand)
 	CHECK_EQ(s.filled, 0);
 }
 
-/* ---- ring: a message goes round by events; some wait with deadlines that race it ----------------- */
+/* ---- ring: a message goes round by events; some wait with deadlines that race it ------------- */
 struct ring {
 	kb_event_t event[MAX_ACTORS];
 	kb_barrier_t ready;
@@ -196,7 +196,7 @@ static void ring(uint64_t *rand)
 	cast_play(s.n, ring_act, &s, rand);
 }
 
-/* ---- post: channels of any capacity, receivers that select --------------------------------------- */
+/* ---- post: channels of any capacity, receivers that select ----------------------------------- */
 struct post {
 	kb_chan_t *chan[2];
 	unsigned senders, turns, sending;
@@ -272,7 +272,7 @@ static void post(uint64_t *rand)
 	kb_chan_destroy(s.chan[1]);
 }
 
-/* ---- parade: barrier rounds ---------------------------------------------------------------------- */
+/* ---- parade: barrier rounds ------------------------------------------------------------------ */
 struct parade {
 	kb_barrier_t barrier;
 	unsigned n, rounds, serial, arrived;
@@ -304,7 +304,7 @@ static void parade(uint64_t *rand)
 	CHECK_EQ(s.serial, s.rounds);
 }
 
-/* ---- library: readers and writers ---------------------------------------------------------------- */
+/* ---- library: readers and writers ------------------------------------------------------------ */
 struct library {
 	kb_rwlock_t lock;
 	unsigned turns;
@@ -344,7 +344,7 @@ static void library(uint64_t *rand)
 	CHECK_EQ(kb_rwlock_destroy(&s.lock), 0);
 }
 
-/* ---- family: threads that create threads and join them; some are detached ------------------------ */
+/* ---- family: threads that create threads and join them; some are detached -------------------- */
 struct family {
 	kb_sem_t gone;
 	unsigned orphans;
@@ -412,7 +412,7 @@ static void family(uint64_t *rand)
 		CHECK_EQ(kb_sem_wait(&f.gone), 0);
 }
 
-/* ---- night: sleeps; nobody wakes early ----------------------------------------------------------- */
+/* ---- night: sleeps; nobody wakes early ------------------------------------------------------- */
 static void night_act(struct actor *a)
 {
 	for (unsigned i = 0; i < 20; i++) {
@@ -428,7 +428,7 @@ static void night(uint64_t *rand)
 	cast_play(some(rand, 1, MAX_ACTORS), night_act, NULL, rand);
 }
 
-/* ---- watchers: a word that changes without a wake-up --------------------------------------------- */
+/* ---- watchers: a word that changes without a wake-up ----------------------------------------- */
 struct watchers {
 	uint32_t word;
 	unsigned n, seen, steps;
@@ -469,7 +469,7 @@ static void watchers(uint64_t *rand)
 	cast_play(s.n, watchers_act, &s, rand);
 }
 
-/* ---- hogs: compute without a call, while others need the processors ------------------------------ */
+/* ---- hogs: compute without a call, while others need the processors -------------------------- */
 static void hogs_act(struct actor *a)
 {
 	for (unsigned i = 0; i < 3; i++) {
