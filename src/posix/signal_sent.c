@@ -146,11 +146,11 @@ static long send_here(const siginfo_t *packed)
 	return r;
 }
 
-/* Waits until the signal that self is about to send itself is the only one of its number on its way
- * to b, where self runs: the kernel would drop a second one, and tell neither sender. A signal that
- * another thread has sent comes first; if the other thread has only set the bit, this waits until
- * its signal is sent. A bit that stays set is stale: the sender was killed, or the kernel has
- * thrown the signal away because it was ignored for a moment. */
+/* Waits until the signal that self is about to send itself is the only signal of its number on
+ * its way to b, where self runs: the kernel would drop a second one, and tell neither sender. A
+ * signal that another thread has sent comes first; if the other thread has only set the bit,
+ * this waits until its signal is sent. A bit that stays set is stale: the sender was killed, or
+ * the kernel has thrown the signal away because it was ignored for a moment. */
 static void take_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
 {
 	enum { PATIENCE = 100000000 }; /* ns */
