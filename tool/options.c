@@ -84,7 +84,7 @@ static void usage(void)
 	       "Lists the options of users and operators: environment variable, value now, default, and\n"
 	       "what is allowed. All options are options of 'kochab run' as well.\n\n"
 	       "  --all    list the options of the laboratory, too (experiments and measurements)\n"
-	       "  --json   one object a line\n");
+	       "  --json   all options, one object a line, with its tier\n");
 }
 
 int tool_options(int argc, char **argv)
@@ -108,7 +108,7 @@ int tool_options(int argc, char **argv)
 	}
 	if (kbi_option_load() != 0)
 		return TOOL_USAGE;
-	for (unsigned tier = 0; tier < (all ? KBI_TIERS : KBI_TIER_LABORATORY); tier++)
+	for (unsigned tier = 0; tier < (all || json ? KBI_TIERS : KBI_TIER_LABORATORY); tier++)
 		print_tier(tier, json);
 	if (!json)
 		print_foot(all);
