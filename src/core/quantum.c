@@ -62,6 +62,8 @@ enum {
 	WHILE = 50000,       /* ns: after so long without a system call a thread probably will not make
 	                      * a call soon */
 	FRESH = 20000,       /* ns: as long as an observation of a worker counts */
+	PACE_EVERY = 2000000, /* ns between two measurements of a VP's turns */
+	LONG_TURN = 40000,   /* ns: several times as long as it takes to wake an idle VP */
 	LOOKS = 3,           /* repeated looks when the lookout was too slow to send the tick */
 };
 
@@ -88,6 +90,14 @@ static struct seen {
 	struct kbi_context_call call; /* the call that its worker was in at the last try */
 } seen[KBI_MAX_VPS];
 static uint32_t quiet;
+
+/* What was seen of a VP when its turns were last measured. */
+static struct pace {
+	uint64_t at;    /* ns */
+	uint64_t cpu;   /* ns: processor time of its worker */
+	uint64_t turns;
+	int tid;        /* the worker */
+} paces[KBI_MAX_VPS];
 
 static const struct kbi_context_call no_call = { .nr = KBI_CONTEXT_NO_CALL };
 
@@ -322,6 +332,24 @@ static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_
 		ask_by_word(vp);
 }
 
+/* Measures the turns of vp's threads: processor time of its worker, which includes polling, for a
+ * turn. */
+static void measure_turns(struct kbi_vp *vp, uint64_t turns, uint64_t now)
+{
+	struct pace *p = &paces[vp->id];
+	int tid = (int)a_load_rlx(&vp->tid);
+	uint64_t cpu;
+	bool is_long;
+
+	if (now - p->at < PACE_EVERY || !tid)
+		return;
+	cpu = kbi_turn_cpu(tid);
+	is_long = p->tid == tid && cpu - p->cpu >= (turns - p->turns) * LONG_TURN;
+	if (a_load_rlx(&vp->long_turns) != is_long)
+		a_store_rlx(&vp->long_turns, is_long);
+	*p = (struct pace){ .at = now, .cpu = cpu, .turns = turns, .tid = tid };
+}
+
 /* Returns how long until vp is to be looked at again, ns, at most `most`; UINT64_MAX: it is
  * idle. */
 static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum,
@@ -332,6 +360,7 @@ static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_
 
 	if (a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
 		return UINT64_MAX;
+	measure_turns(vp, turns, now);
 	if (a_load_rlx(&vp->lent)) {
 		note_lent(vp, s, turns, now);
 		return quantum / 2;

@@ -129,6 +129,10 @@ void kbi_vp_share(struct kbi_vp *vp)
 		share_now(vp);
 		return;
 	}
+	if (a_load_rlx(&vp->long_turns) && vp->private_ready) {
+		kbi_vp_exchange(vp, KBI_POLL_ASKED);
+		return;
+	}
 	if (n >= 2 && vp->share_skip > SHARE_SKIP_MAX)
 		vp->share_skip = SHARE_SKIP_MAX;
 	if (a_load_rlx(&kbi_crowd.polling) || (vp->share_skip > 0 && a_load_rlx(&kbi_crowd.monitors))) {
@@ -232,7 +236,8 @@ unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 	}
 	if (why == KBI_POLL_TICK)
 		vp->fine_skip = 0; /* the tasks pushed next may go, too */
-	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine);
+	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine) &&
+			 !a_load_rlx(&vp->long_turns);
 	if (vp->s->limited)
 		vp->s->most = sample(vp, why);
 	if (why == KBI_POLL_PUSH && vp->s->limited && !vp->s->most)

@@ -173,6 +173,9 @@ struct kbi_vp {
 	/* progress and turns at the last look of a monitor, and its time, ns; written by any VP,
 	 * cold */
 	a64 seen_progress, seen_turns, seen_at;
+	/* written by the lookout, core/quantum: its threads compute so long in each turn that a ready
+	 * thread is worth a wake-up of an idle VP */
+	a32 long_turns;
 	struct kbi_turn turn;
 	struct kbi_slice slice;
 	struct kbi_apart apart;
@@ -280,6 +283,8 @@ static inline void kbi_vp_enqueue_here(struct kbi_vp *vp, struct kbi_task *t, bo
  * line, because a conversation on one VP of several calls it at each message. */
 static inline bool kbi_vp_watched(struct kbi_vp *vp)
 {
+	if (kbi_unlikely(a_load_rlx(&vp->long_turns)))
+		return false;
 	if (a_load_rlx(&kbi_crowd.polling))
 		return true;
 	if (kbi_unlikely(!vp->share_skip || !a_load_rlx(&kbi_crowd.monitors)))
@@ -292,7 +297,8 @@ static inline bool kbi_vp_watched(struct kbi_vp *vp)
  * poller or a monitor. In line, for threads that create many. */
 static inline bool kbi_vp_keeps(struct kbi_vp *vp)
 {
-	if (!vp->fine_skip || !(a_load_rlx(&kbi_crowd.polling) | a_load_rlx(&kbi_crowd.monitors)))
+	if (!vp->fine_skip || a_load_rlx(&vp->long_turns) ||
+	    !(a_load_rlx(&kbi_crowd.polling) | a_load_rlx(&kbi_crowd.monitors)))
 		return false;
 	vp->fine_skip--;
 	return true;
