@@ -75,14 +75,15 @@ static void print_foot(bool all)
 	if (all)
 		printf("\nThese are all; 'kochab options' leaves out the %u of the laboratory.\n", hidden);
 	else
-		printf("\n%u more are for the laboratory: 'kochab options --all' shows them, too.\n", hidden);
+		printf("\n%u more are for the laboratory: 'kochab options --all' shows them, too.\n",
+		       hidden);
 }
 
 static void usage(void)
 {
 	printf("usage: kochab options [--all] [--json]\n\n"
-	       "Lists the options of users and operators: environment variable, value now, default, and\n"
-	       "what is allowed. All options are options of 'kochab run' as well.\n\n"
+	       "Lists the options of users and operators: environment variable, value now, default, "
+	       "and\nwhat is allowed. All options are options of 'kochab run' as well.\n\n"
 	       "  --all    list the options of the laboratory, too (experiments and measurements)\n"
 	       "  --json   all options, one object a line, with its tier\n");
 }

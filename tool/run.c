@@ -52,7 +52,8 @@ static void usage(void)
 	}
 	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++)
 		hidden += o->tier == KBI_TIER_LABORATORY;
-	printf("\n%u more options are for the laboratory: 'kochab options --all' shows them; the variable\n"
+	printf("\n%u more options are for the laboratory: 'kochab options --all' shows them; "
+		"the variable\n"
 		"KOCHAB_TICK_MS, for example, is the option tick-ms.\n", hidden);
 	printf("\nOne that the library cannot be loaded into (static, setuid, 32-bit, linked with "
 	"musl) runs\nwithout it, and that is said.\n"

@@ -45,7 +45,8 @@ int main(int, char **argv)
 	std::vector<long> count(n);
 	std::vector<std::thread> thread;
 	auto began = steady_clock::now();
-	auto end = began + std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(std::atof(argv[2])));
+	std::chrono::duration<double> length(std::atof(argv[2]));
+	auto end = began + std::chrono::duration_cast<steady_clock::duration>(length);
 	long hops = 0;
 
 	for (size_t i = 0; i < n; i++)

@@ -52,7 +52,8 @@ struct photon_threads {
 int main(int argc, char **argv)
 {
 	const char *q = arguments(argc, argv);
-	uint64_t events = vps > 1 ? photon::INIT_EVENT_EPOLL : photon::INIT_EVENT_NONE; // the event engine that wakes a processor
+	// the event engine that wakes a processor
+	uint64_t events = vps > 1 ? photon::INIT_EVENT_EPOLL : photon::INIT_EVENT_NONE;
 	default_logger.log_output = log_output_null; // it writes to standard output
 	photon::use_pooled_stack_allocator();
 	if (photon::init(events, photon::INIT_IO_NONE))

@@ -50,9 +50,9 @@ extern "C" {
 KB_API int kb_init(void);
 /* Starts the runtime as kb_init does, with options that the program prefers: "name=value" separated
  * by blanks, such as "vps=4 bind=cores quantum=10ms" (`kochab options --all` lists them). KOCHAB_*
- * in the environment takes precedence. Must be called before there are other threads. EINVAL: an option is
- * unknown or has a bad value; nothing is set, a message names the option, and the program may call
- * again with better options. EALREADY: the runtime has been started. */
+ * in the environment takes precedence. Must be called before there are other threads. EINVAL: an
+ * option is unknown or has a bad value; nothing is set, a message names the option, and the program
+ * may call again with better options. EALREADY: the runtime has been started. */
 KB_API int kb_init_with(const char *options);
 /* Returns the library's version, "major.minor.patch". */
 KB_API const char *kb_version(void);
@@ -97,8 +97,8 @@ KB_API unsigned kb_thread_count(void);
  * thread-safe. */
 KB_API const uint32_t *kb_thread_ever(void);
 /* Sets *value to the value of an option (`kochab options --all`): a number in the option's unit, or
- * for a choice its index from 0. EINVAL: there is no such option, it is a text (bind), or an option in
- * the environment has a bad value. */
+ * for a choice its index from 0. EINVAL: there is no such option, it is a text (bind), or an option
+ * in the environment has a bad value. */
 KB_API int kb_option(const char *name, uint64_t *value);
 
 #define KB_FOREVER UINT64_MAX

@@ -186,8 +186,8 @@ static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool share
 	if (kbi_unlikely(kbi_signal_blocked_for_now(t) & bit)) {
 		/* acquire and release: partner is the acquire before take_left in kbi_signal_opened */
 		a_or_acqrel(&left, bit);
-		/* before the masks are read: partner is the fence in kbi_signal_opened, by a thread that has
-		 * stored its mask: one of the two sees the other */
+		/* before the masks are read: partner is the fence in kbi_signal_opened, by a thread that
+		 * has stored its mask: one of the two sees the other */
 		a_fence_sc();
 		take_left(bit);
 	}
