@@ -4,8 +4,10 @@
  * computes for a turn of its own. A round: the computing thread is known as computing (a tick has
  * ended its turn, or no second thread could have run), both threads wait, and a third thread wakes
  * both and spins. The third thread may lose its own turn between the two wake-ups, so only most
- * rounds count. On kernel threads the kernel decides.
- * matrix: run-only vps=1 sched=rotator,rotator-paper,lb2,steal */
+ * rounds count. On kernel threads the kernel decides; with a second virtual processor that is idle
+ * (processes have two) the thread that was woken first runs there.
+ * matrix: run-only vps=1 sched=rotator,rotator-paper,lb2,steal
+ * body: thread */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
