@@ -1,8 +1,12 @@
-/* mpi/mend.c - collective calls whose non-blocking form is wrong in some MPI where the blocking
- * form is right: gives other arguments, or chooses the blocking form. kbm_mend runs before the
- * program calls MPI, all other functions in the program's threads. */
+/* mpi/mend.c - faults of an MPI that only threads with non-blocking calls meet. Collective calls
+ * whose non-blocking form is wrong get other arguments, or the blocking form; one thread at a time
+ * is in Open MPI's progress. kbm_mend runs before the program calls MPI, all other functions in the
+ * program's threads. */
 #include "layer.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #ifdef OPEN_MPI
@@ -83,8 +87,45 @@ static int ialltoallw_mended(const void *from, const int n[], const int out[],
 	return e;
 }
 
+/* Open MPI 4.1: two threads in opal_progress at once complete a pending file request twice. Threads
+ * that block in Open MPI take turns there, but MPI_Test does not ask whose turn it is; the leader
+ * tests while another thread blocks in a call for which the virtual processor is lent. So one
+ * thread at a time makes progress, for all; the function calls itself by way of its callbacks. */
+static void (*progress)(void);
+static a64 in_progress; /* pthread_self() of the thread in opal_progress; 0: none */
+
+KBM_API void opal_progress(void);
+void opal_progress(void)
+{
+	uint64_t self, holder;
+
+	if (kbi_likely(!*kbm_layer.ever)) {
+		progress();
+		return;
+	}
+	self = (uint64_t)(uintptr_t)pthread_self();
+	holder = a_load_rlx(&in_progress);
+	if (holder == self) {
+		progress();
+		return;
+	}
+	/* acquire: partner is the release below */
+	if (holder || !a_cas_acq(&in_progress, &holder, self)) {
+		sched_yield();
+		return;
+	}
+	progress();
+	a_store_rel(&in_progress, 0);
+}
+
+static void mend_progress(void)
+{
+	*(void **)&progress = dlsym(RTLD_NEXT, "opal_progress");
+}
+
 void kbm_mend(void)
 {
+	mend_progress();
 	ialltoallv = kbm_real.Ialltoallv;
 	ialltoallw = kbm_real.Ialltoallw;
 	kbm_real.Ialltoallv = ialltoallv_mended;
