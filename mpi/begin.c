@@ -28,7 +28,7 @@ bool kbm_is_alone(void)
 /* Returns whether other threads, MPI's own included, may run while the caller blocks. */
 static bool is_beside_threads(void)
 {
-	return *kbm_layer.ever && !kbm_inside && kb_vp_self() >= 0 && kb_thread_count() > 1;
+	return kbm_layer.ever != &never && !kbm_inside && kb_vp_self() >= 0 && kb_thread_count() > 1;
 }
 
 /* ---- lending the virtual processor ----------------------------------------------------------- */
@@ -137,7 +137,7 @@ static void begin(uint32_t before)
 	MPI_Comm parent = MPI_COMM_NULL;
 	uint32_t now;
 
-	if (!kb_thread_ever || !kb_thread_count || !kb_option)
+	if (!kb_thread_ever || !kb_thread_ever_reset || !kb_thread_count || !kb_option)
 		return;
 	settle_collectives();
 	kbm_layer.drop_in = is_drop_in();
@@ -148,6 +148,8 @@ static void begin(uint32_t before)
 	kbm_layer.tell_ns = option("mpi_tell") * 1000000000;
 	now = kb_thread_count();
 	a_store_rlx(&helpers, before == 1 && now > 1 ? now - 1 : 0);
+	if (before == 1)
+		kb_thread_ever_reset(); /* so that calls go straight until the program creates a thread */
 	kbm_layer.ever = kb_thread_ever();
 }
 

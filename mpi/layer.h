@@ -18,6 +18,7 @@
 
 /* Without the runtime these are NULL, and all calls go straight to MPI. */
 #pragma weak kb_thread_ever
+#pragma weak kb_thread_ever_reset
 #pragma weak kb_thread_count
 #pragma weak kb_option
 #pragma weak kb_vp_self
@@ -34,7 +35,7 @@
 
 /* Constant between MPI_Init and MPI_Finalize, except `told` and `dynamic`. */
 struct kbm_layer {
-	/* points to 0: there is one thread; before and after MPI: to a constant 0 */
+	/* points to 0: there is one thread besides MPI's own; before and after MPI: to a constant 0 */
 	const uint32_t *ever;
 	uint64_t poll_ns;      /* option mpi_poll, ns */
 	uint64_t tell_ns;      /* option mpi_tell, ns */

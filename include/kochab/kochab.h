@@ -96,6 +96,10 @@ KB_API unsigned kb_thread_count(void);
  * time, and 1 from then on. A library may read it before each call to learn whether it must be
  * thread-safe. */
 KB_API const uint32_t *kb_thread_ever(void);
+/* Sets the word of kb_thread_ever back to 0, until the next thread is created. For a library that
+ * has just created threads of its own, which do not use the objects of the program: called by the
+ * only other thread. Does not suspend. */
+KB_API void kb_thread_ever_reset(void);
 /* Sets *value to the value of an option (`kochab options --all`): a number in the option's unit, or
  * for a choice its index from 0. EINVAL: there is no such option, it is a text (bind), or an option
  * in the environment has a bad value. */

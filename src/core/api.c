@@ -225,6 +225,11 @@ const uint32_t *kb_thread_ever(void)
 	return &kbi_tally_ever.v_;
 }
 
+void kb_thread_ever_reset(void)
+{
+	a_store_rlx(&kbi_tally_ever, 0);
+}
+
 int kb_option(const char *name, uint64_t *value)
 {
 	const struct kbi_option *o = name ? kbi_option_find(name, strlen(name)) : NULL;

@@ -38,6 +38,12 @@ int main(void)
 		CHECK_EQ(kb_thread_join(thread[i], NULL), 0);
 	CHECK_EQ(kb_thread_count(), 1);
 	CHECK_EQ(*kb_thread_ever(), 1);
+	kb_thread_ever_reset();
+	CHECK_EQ(*kb_thread_ever(), 0);
+	CHECK_EQ(kb_thread_create(&thread[0], NULL, stand, NULL), 0);
+	CHECK_EQ(*kb_thread_ever(), 1);
+	CHECK_EQ(kb_sem_post(&go), 0);
+	CHECK_EQ(kb_thread_join(thread[0], NULL), 0);
 	CHECK_EQ(kb_option("stack_size", &value), 0);
 	CHECK_EQ(value, 65536);
 	CHECK_EQ(kb_option("stack-size", &value), 0);
