@@ -71,7 +71,7 @@ struct idle {
 /* ---- conversation ---------------------------------------------------------------------------- */
 
 /* Judges the run of the task that mail woke from the idle loop: was it short? */
-static void judge(struct kbi_vp *vp)
+static void judge_mail_run(struct kbi_vp *vp)
 {
 	struct kb_thread *t = vp->idle_ran;
 
@@ -91,7 +91,7 @@ static void judge(struct kbi_vp *vp)
 /* Scales a limit to the number of VPs. The more VPs help, the shorter are the tasks that are worth
  * moving; the feeding may take less, too: fine tasks that come singly to many hungry VPs end sooner
  * than that. */
-static uint64_t among(uint64_t two, uint64_t least)
+static uint64_t scale_to_vps(uint64_t two, uint64_t least)
 {
 	uint64_t v = 2 * two / kbi_vp_n;
 
@@ -99,7 +99,7 @@ static uint64_t among(uint64_t two, uint64_t least)
 }
 
 /* Notes that the VP was idle and has got tasks of another VP. */
-static void fed(struct kbi_vp *vp, uint64_t taken)
+static void note_taken_tasks(struct kbi_vp *vp, uint64_t taken)
 {
 	vp->fed_before = taken;
 	vp->fed_at = kbi_sys_now();
@@ -111,12 +111,12 @@ static void fed(struct kbi_vp *vp, uint64_t taken)
  * tasks that come singly, because they are shared at once, would be taken for coarse tasks and
  * shared at once for ever. Without a monitor nobody would notice that tasks have become longer.
  * Returns true if the move was not worth it. */
-static bool weigh(struct kbi_vp *vp)
+static bool weigh_taken_tasks(struct kbi_vp *vp)
 {
 	uint64_t n = vp->s->taken - vp->fed_before;
 	uint32_t b = a_load_rlx(&kbi_crowd.fine);
 	bool coarse = kbi_sys_now() - vp->fed_at >=
-		n * among(FINE, FINE_LEAST) + among(FEED, FEED_LEAST);
+		n * scale_to_vps(FINE, FINE_LEAST) + scale_to_vps(FEED, FEED_LEAST);
 
 	if (coarse)
 		b /= 8; /* the kernel may have held this VP: a single look is not enough to be sure */
@@ -222,7 +222,7 @@ static bool is_coarse(struct kbi_vp *w, uint64_t now)
 
 /* Returns true if work waits behind a thread that has not switched since the last look, or is kept
  * there for no reason: its VP then gets the tick, which gives the waiting work away. */
-static bool stuck(struct kbi_vp *w, uint64_t now)
+static bool has_stuck_work(struct kbi_vp *w, uint64_t now)
 {
 	uint64_t n = kbi_vp_progress(w);
 	/* several VPs may monitor: each look counts for all */
@@ -244,7 +244,7 @@ bool kbi_agent_has_news(struct kbi_vp *w, uint64_t now)
 	       a_load_rlx(&w->next_deadline) <= now || kbi_board_mail_any(&w->board, kbi_vp_n);
 }
 
-static void monitor(struct kbi_vp *vp, struct idle *idle)
+static void monitor_vps(struct kbi_vp *vp, struct idle *idle)
 {
 	uint64_t now = kbi_sys_now();
 
@@ -253,7 +253,7 @@ static void monitor(struct kbi_vp *vp, struct idle *idle)
 		return;
 	idle->looked = now;
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		if (kbi_vps[i] != vp && stuck(kbi_vps[i], now))
+		if (kbi_vps[i] != vp && has_stuck_work(kbi_vps[i], now))
 			kbi_preempt_send(kbi_vps[i]);
 }
 
@@ -298,7 +298,7 @@ static void poll_others(struct kbi_vp *vp)
 	}
 }
 
-static struct kbi_task *look(struct kbi_vp *vp, uint64_t now)
+static struct kbi_task *poll_own_domain(struct kbi_vp *vp, uint64_t now)
 {
 	kbi_domain_poll(vp, vp, now);
 	return kbi_vp_pop(vp);
@@ -306,9 +306,9 @@ static struct kbi_task *look(struct kbi_vp *vp, uint64_t now)
 
 /* Looks, and asks the scheduler, too, whose words other VPs write. A message needs no such
  * question. */
-static struct kbi_task *look_around(struct kbi_vp *vp)
+static struct kbi_task *poll_with_sched(struct kbi_vp *vp)
 {
-	struct kbi_task *t = look(vp, 0);
+	struct kbi_task *t = poll_own_domain(vp, 0);
 
 	if (t)
 		return t;
@@ -318,16 +318,16 @@ static struct kbi_task *look_around(struct kbi_vp *vp)
 
 /* Looks as part of a long series: the clock costs more than the rest of a look, so it is read for
  * deadlines at the first look and then at every few looks. */
-static struct kbi_task *look_again(struct kbi_vp *vp, uint32_t spins)
+static struct kbi_task *poll_at_spin(struct kbi_vp *vp, uint32_t spins)
 {
 	if (spins % SPINS_AN_EXCHANGE == SPINS_AN_EXCHANGE - 1)
-		return look_around(vp);
-	return look(vp, spins % SPINS_A_DEADLINE ? NO_TIME : 0);
+		return poll_with_sched(vp);
+	return poll_own_domain(vp, spins % SPINS_A_DEADLINE ? NO_TIME : 0);
 }
 
 /* ---- sleeping in the kernel ------------------------------------------------------------------ */
 
-static void take_back(struct kbi_vp *vp)
+static void reclaim_keeper(struct kbi_vp *vp)
 {
 	for (unsigned i = 0;; i++) {
 		uint32_t offered = KBI_KEEPER_OFFERED;
@@ -343,7 +343,8 @@ static void take_back(struct kbi_vp *vp)
 
 /* Returns how long vp may sleep, ns: until its next deadline; while other VPs are busy it looks up
  * for stuck queues. */
-static uint64_t nap(struct kbi_vp *vp, struct idle *idle, uint64_t now, bool *monitoring)
+static uint64_t sleep_time_of_vp(struct kbi_vp *vp, struct idle *idle, uint64_t now,
+	bool *monitoring)
 {
 	uint64_t at = kbi_vp_first_deadline(vp), left = at == UINT64_MAX ? at : at > now ? at - now : 0;
 	bool all = a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
@@ -369,7 +370,7 @@ static bool sleep_in_futex(struct kbi_vp *vp, uint64_t left)
 }
 
 /* Sleeps with the domain offered. Returns true if no wake-up came. */
-static bool doze(struct kbi_vp *vp, uint64_t left, bool in_source)
+static bool sleep_offering_domain(struct kbi_vp *vp, uint64_t left, bool in_source)
 {
 	bool over;
 
@@ -377,7 +378,7 @@ static bool doze(struct kbi_vp *vp, uint64_t left, bool in_source)
 	/* release: partner is the acquire in kbi_vp_hold */
 	a_store_rel(&vp->keeper, KBI_KEEPER_OFFERED);
 	over = in_source ? kbi_source_known()->sleep(left) : sleep_in_futex(vp, left);
-	take_back(vp);
+	reclaim_keeper(vp);
 	return over;
 }
 
@@ -459,7 +460,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	if (rung)
 		kbi_agent_dozes(vp, true);
 	a_fence_sc(); /* partner: the fence of every maker of work, before it reads doze or idle */
-	t = look_around(vp);
+	t = poll_with_sched(vp);
 	if (t) {
 		a_store_rlx(&vp->doze, KBI_DOZE_NO);
 		if (rung)
@@ -470,13 +471,13 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	}
 	poller_leave(vp);
 	a_store_rlx(&vp->next_deadline, kbi_vp_first_deadline(vp));
-	left = nap(vp, idle, now, &monitoring);
+	left = sleep_time_of_vp(vp, idle, now, &monitoring);
 	if (left > most)
 		left = most;
 	if (monitoring)
 		a_add_rlx(&kbi_crowd.monitors, 1);
 	kbi_solo_park(vp);
-	over = doze(vp, left, in_source);
+	over = sleep_offering_domain(vp, left, in_source);
 	if (monitoring)
 		a_sub_rlx(&kbi_crowd.monitors, 1);
 	/* acquire: partner is the exchange in kbi_vp_rouse, or the CAS in appoint_monitor */
@@ -489,7 +490,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	if (idle->nudged)
 		return NULL;
 	if (monitoring)
-		monitor(vp, idle);
+		monitor_vps(vp, idle);
 	else if (over && left == DEADLOCK_AFTER && kbi_agent_deadlock && nothing_can_happen(vp))
 		idle->said = kbi_agent_deadlock();
 	if (monitoring && idle->net < NET_LAST)
@@ -499,7 +500,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 
 /* Learns from a wake-up to look for work: after a wake-up that led to nothing the next comes
  * later. */
-static void learn(struct idle *idle, bool gained)
+static void adjust_wake_backoff(struct idle *idle, bool gained)
 {
 	uint32_t b = a_load_rlx(&kbi_crowd.backoff);
 
@@ -522,7 +523,7 @@ static bool waits_for_events(const struct kbi_vp *vp)
 }
 
 /* Returns how long to poll, ns. */
-static uint64_t patience(const struct kbi_vp *vp)
+static uint64_t poll_time_of_vp(const struct kbi_vp *vp)
 {
 	uint64_t whole = (uint64_t)kbi_options.spin_us * 1000;
 
@@ -532,7 +533,7 @@ static uint64_t patience(const struct kbi_vp *vp)
 }
 
 /* Returns the number of looks before the VP says that it is idle. */
-static uint32_t quiet(const struct kbi_vp *vp)
+static uint32_t quiet_spins_of_vp(const struct kbi_vp *vp)
 {
 	return kbi_vp_n == 1 && waits_for_events(vp) ? SPINS_EVENTS : SPINS_QUIET;
 }
@@ -546,7 +547,7 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 		return false;
 	if (idle->spins % SPINS_A_SOURCE == SPINS_A_SOURCE / 2 && kbi_source_due())
 		kbi_source_poll(vp);
-	if (idle->spins++ < quiet(vp))
+	if (idle->spins++ < quiet_spins_of_vp(vp))
 		return true;
 	if (idle->unwanted)
 		return false;
@@ -564,9 +565,9 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 		idle->since = now;
 	kbi_ask_for_work(vp, &idle->ask, now);
 	if (now - idle->since >= NET_FIRST && kbi_options.tick_ms > 0)
-		monitor(vp, idle); /* while this VP polls for long, no other VP monitors */
+		monitor_vps(vp, idle); /* while this VP polls for long, no other VP monitors */
 	/* a VP that has sent the tick gets its answer soon */
-	return now - idle->since < patience(vp) << (idle->ask.ticked != UINT64_MAX);
+	return now - idle->since < poll_time_of_vp(vp) << (idle->ask.ticked != UINT64_MAX);
 }
 
 /* Wakes the lookout and the standstill watcher: both may sleep for good while all VPs are idle. */
@@ -579,7 +580,7 @@ static void tell_lookout(void)
 		kbi_lookout_wake();
 }
 
-static struct kbi_task *find(struct kbi_vp *vp)
+static struct kbi_task *await_ready_task(struct kbi_vp *vp)
 {
 	struct idle idle = { .net = NET_FIRST, .ask = { .ticked = UINT64_MAX } };
 	struct kbi_task *t;
@@ -587,14 +588,14 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	bool was_idle;
 
 	if (vp->idle_ran)
-		judge(vp);
+		judge_mail_run(vp);
 	if (vp->fed_at)
-		idle.unwanted = weigh(vp);
+		idle.unwanted = weigh_taken_tasks(vp);
 	idle_begins(vp);
-	while (!(t = look_again(vp, idle.spins))) {
+	while (!(t = poll_at_spin(vp, idle.spins))) {
 		if (keep_polling(vp, &idle))
 			continue;
-		learn(&idle, false);
+		adjust_wake_backoff(&idle, false);
 		t = sleep_in_kernel(vp, &idle);
 		if (t)
 			break;
@@ -604,7 +605,7 @@ static struct kbi_task *find(struct kbi_vp *vp)
 		idle.since = idle.nudged ? 0 : 1;
 		idle.spins = idle.nudged ? 0 : UINT32_MAX / SPINS_A_CLOCK * SPINS_A_CLOCK - 1;
 	}
-	learn(&idle, true);
+	adjust_wake_backoff(&idle, true);
 	poller_leave(vp);
 	was_idle = a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY;
 	set_idle(vp, KBI_IDLE_BUSY);
@@ -614,7 +615,8 @@ static struct kbi_task *find(struct kbi_vp *vp)
 	}
 	kbi_solo_unpark(vp);
 	if (vp->s->taken != taken)
-		fed(vp, taken); /* not before that system call: fine tasks would look coarse */
+		/* not before that system call: fine tasks would look coarse */
+		note_taken_tasks(vp, taken);
 	idle_ends(vp);
 	return t;
 }
@@ -629,6 +631,6 @@ void kbi_agent_run(struct kbi_body *me)
 	while ((vp = me->vp)) {
 		struct kbi_task *t = kbi_run_next(vp);
 
-		kbi_run_task(vp, t ? t : find(vp));
+		kbi_run_task(vp, t ? t : await_ready_task(vp));
 	}
 }

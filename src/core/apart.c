@@ -58,7 +58,7 @@ static int processor_of(const struct kbi_vp *vp, uint64_t now)
 
 /* Returns true if a VP with a lower number runs on cpu. Of two VPs that meet, the VP with the
  * higher number moves. */
-static bool meets(const struct kbi_vp *vp, int cpu, uint64_t now)
+static bool is_processor_shared(const struct kbi_vp *vp, int cpu, uint64_t now)
 {
 	for (unsigned i = 0; i < vp->id; i++)
 		if (processor_of(kbi_vps[i], now) == cpu)
@@ -67,7 +67,7 @@ static bool meets(const struct kbi_vp *vp, int cpu, uint64_t now)
 }
 
 /* Returns the next processor of vp's affinity where no VP runs; -1: there is none. */
-static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
+static int find_free_processor(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 {
 	struct kbi_cpus mask, taken = { 0 };
 	unsigned n;
@@ -89,7 +89,7 @@ static int find_free(const struct kbi_vp *vp, unsigned cpu, uint64_t now)
 /* ---- the VP ---------------------------------------------------------------------------------- */
 
 /* Moves the VP. The second call may take long: the VP waits for its turn on the new processor. */
-static void move(struct kbi_vp *vp, unsigned cpu)
+static void move_to_processor(struct kbi_vp *vp, unsigned cpu)
 {
 	struct kbi_cpus mask;
 
@@ -115,7 +115,7 @@ void kbi_apart_look_now(struct kbi_vp *vp)
 	a->looked = now;
 	if (kbi_unlikely(to)) {
 		a_store_rlx(&a->wanted, 0);
-		move(vp, to - 1);
+		move_to_processor(vp, to - 1);
 	}
 	cpu = sched_getcpu();
 	if (cpu < 0)
@@ -127,17 +127,17 @@ void kbi_apart_look_now(struct kbi_vp *vp)
 /* ---- the lookout ----------------------------------------------------------------------------- */
 
 /* Doubles the time until the next attempt. */
-static void be_patient(struct kbi_apart *a, uint64_t now)
+static void double_move_delay(struct kbi_apart *a, uint64_t now)
 {
 	a->patience = !a->patience ? FIRST_NS : a->patience < LAST_NS / 2 ? 2 * a->patience : LAST_NS;
 	a->next = now + a->patience;
 }
 
-static void begin(struct kbi_vp *vp, int cpu, uint64_t now)
+static void begin_meeting(struct kbi_vp *vp, int cpu, uint64_t now)
 {
-	met.to = find_free(vp, (unsigned)cpu, now);
+	met.to = find_free_processor(vp, (unsigned)cpu, now);
 	if (met.to < 0 || !kbi_cpu_idle((unsigned)met.to, &met.idle)) {
-		be_patient(&vp->apart, now);
+		double_move_delay(&vp->apart, now);
 		return;
 	}
 	met.vp = vp;
@@ -145,7 +145,7 @@ static void begin(struct kbi_vp *vp, int cpu, uint64_t now)
 	met.since = now;
 }
 
-static void find_pair(uint64_t now)
+static void find_meeting(uint64_t now)
 {
 	struct kbi_cpus taken = { 0 };
 
@@ -157,25 +157,25 @@ static void find_pair(uint64_t now)
 		if (cpu >= 0)
 			kbi_cpus_add(&taken, (unsigned)cpu);
 		if (shared && now >= a->next)
-			begin(kbi_vps[i], cpu, now);
+			begin_meeting(kbi_vps[i], cpu, now);
 		else if (!shared && a->patience && now > a->next + LAST_NS)
 			a->patience = 0;
 	}
 }
 
-static void look_again(uint64_t now)
+static void recheck_meeting(uint64_t now)
 {
 	struct kbi_vp *vp = met.vp;
 	uint64_t idle, since = now - met.since;
 
-	if (processor_of(vp, now) != met.from || !meets(vp, met.from, now)) {
+	if (processor_of(vp, now) != met.from || !is_processor_shared(vp, met.from, now)) {
 		met.vp = NULL;
 		return;
 	}
 	if (since < TOGETHER_NS)
 		return;
 	met.vp = NULL;
-	be_patient(&vp->apart, now);
+	double_move_delay(&vp->apart, now);
 	if (kbi_cpu_idle((unsigned)met.to, &idle) && idle - met.idle >= since / IDLE_PART)
 		a_store_rlx(&vp->apart.wanted, (uint32_t)met.to + 1);
 }
@@ -190,7 +190,7 @@ void kbi_apart_watch(uint64_t now)
 	if (!a_load_rlx(&kbi_apart_asked))
 		return;
 	if (met.vp)
-		look_again(now);
+		recheck_meeting(now);
 	else
-		find_pair(now);
+		find_meeting(now);
 }

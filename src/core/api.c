@@ -246,8 +246,8 @@ uint64_t kb_now(void)
 }
 
 /* Creates the first thread, or a thread with special attributes. at may be NULL. */
-static KBI_NOINLINE int create(kb_thread_t *thread, const struct attr *at, void *(*fn)(void *),
-	void *arg)
+static KBI_NOINLINE int create_special_thread(kb_thread_t *thread, const struct attr *at,
+	void *(*fn)(void *), void *arg)
 {
 	struct kbi_thread_attr a = { .bound = -1 };
 	int e = kbi_boot();
@@ -276,7 +276,7 @@ int kb_thread_create(kb_thread_t *thread, const kb_attr_t *attr, void *(*fn)(voi
 		return EINVAL;
 	/* a thread on a VP need not ask whether there are any */
 	if (kbi_unlikely(!self || !self->vp || (at && at->special)))
-		return create(thread, at, fn, arg);
+		return create_special_thread(thread, at, fn, arg);
 	if (at && at->tls == KB_TLS_OWN)
 		return kbi_thread_create(thread, &own, fn, arg);
 	return kbi_thread_create_light(self, thread, fn, arg);

@@ -13,7 +13,7 @@ enum {
 
 /* Returns the busy VP with the most work that could run here, by the load that it has published;
  * NULL: there is none. */
-static struct kbi_vp *richest(const struct kbi_vp *vp)
+static struct kbi_vp *find_richest_vp(const struct kbi_vp *vp)
 {
 	struct kbi_vp *best = NULL;
 	uint32_t most = 1;
@@ -41,7 +41,7 @@ static void say_wanted(struct kbi_vp *w)
 /* Requests some work of w, the richest VP. First w is told, and sees that at its next switch. If w
  * has not switched by the next look it gets the tick, once in that thread's turn: the handler then
  * gives this VP its share. */
-static void ask(struct kbi_vp *w, struct kbi_ask *a, uint64_t turns)
+static void request_work(struct kbi_vp *w, struct kbi_ask *a, uint64_t turns)
 {
 	if (!a_load_rlx(&w->wanted)) {
 		say_wanted(w);
@@ -64,10 +64,10 @@ void kbi_ask_for_work(struct kbi_vp *vp, struct kbi_ask *a, uint64_t now)
 
 	if (since < ASK_EVERY || !vp->private_ready || a_load_rlx(&kbi_crowd.fine))
 		return;
-	w = richest(vp);
+	w = find_richest_vp(vp);
 	turns = w ? kbi_vp_turns(w) : 0;
 	if (w && w == a->rich && (turns - a->turns) * WORTH <= since)
-		ask(w, a, turns);
+		request_work(w, a, turns);
 	a->at = now;
 	a->rich = w;
 	a->turns = turns;
@@ -91,7 +91,7 @@ void kbi_ask_ahead(struct kbi_vp *vp)
 	/* publishes vp's load */
 	if (kbi_vp_exchange(vp, KBI_POLL_SWITCH))
 		return;
-	w = richest(vp);
+	w = find_richest_vp(vp);
 	if (w && !a_load_rlx(&w->wanted))
 		say_wanted(w);
 }

@@ -8,7 +8,7 @@
 
 static a8 *marks; /* of all threads, by index; set by wakers, cleared by the VP that scans */
 
-static size_t level(uint32_t threads, unsigned shift)
+static size_t level_bytes(uint32_t threads, unsigned shift)
 {
 	return ((size_t)threads >> shift) + 1;
 }
@@ -44,11 +44,11 @@ static int mail_init(struct kbi_board *b, unsigned self, unsigned nvps)
 
 int kbi_board_init(struct kbi_board *b, unsigned self, unsigned nvps, uint32_t threads)
 {
-	b->sum1 = kbi_sys_map(level(threads, 6));
-	b->sum2 = kbi_sys_map(level(threads, 12) + 128);
+	b->sum1 = kbi_sys_map(level_bytes(threads, 6));
+	b->sum2 = kbi_sys_map(level_bytes(threads, 12) + 128);
 	if (!b->sum1 || !b->sum2)
 		return ENOMEM;
-	b->sum3 = b->sum2 + (level(threads, 12) + 63) / 64 * 64;
+	b->sum3 = b->sum2 + (level_bytes(threads, 12) + 63) / 64 * 64;
 	return nvps < 2 || nvps > KBI_MAIL_MAX_VPS ? 0 : mail_init(b, self, nvps);
 }
 
@@ -112,7 +112,7 @@ struct kbi_task *kbi_mail_take(struct kbi_board *b, unsigned from, void **what, 
 	return task;
 }
 
-/* Marks bottom-up, each level by a release store: a VP that sees a summary (acquire in clear)
+/* Marks bottom-up, each level by a release store: a VP that sees a summary (acquire in clear_mark)
  * sees the levels below it. It never tests before it sets: a set summary may be about to be
  * cleared. */
 void kbi_board_mark(struct kbi_board *b, uint32_t index)
@@ -127,7 +127,7 @@ void kbi_board_mark(struct kbi_board *b, uint32_t index)
 /* Clears a mark or summary byte if it is set; returns whether it was. Acquire: pairs with the
  * releases in kbi_board_mark. The exchange is also the full fence between the clear and the scan
  * of the level below: a mark that comes after that scan sets the summary again. */
-static bool clear(a8 *s)
+static bool clear_mark(a8 *s)
 {
 	return a_load_rlx(s) && a_xchg_acqrel(s, 0);
 }
@@ -135,10 +135,10 @@ static bool clear(a8 *s)
 static void scan_threads(struct kbi_board *b, uint32_t g, void (*found)(void *, uint32_t),
 	void *arg)
 {
-	if (!clear(&b->sum1[g]))
+	if (!clear_mark(&b->sum1[g]))
 		return;
 	for (uint32_t i = g << 6; i < (g + 1) << 6; i++)
-		if (clear(&marks[i]))
+		if (clear_mark(&marks[i]))
 			found(arg, i);
 }
 
@@ -148,10 +148,10 @@ void kbi_board_scan(struct kbi_board *b, void (*found)(void *arg, uint32_t index
 	if (!a_xchg_acqrel(&b->marked, 0))
 		return;
 	for (uint32_t k = 0; k < 64; k++) {
-		if (!clear(&b->sum3[k]))
+		if (!clear_mark(&b->sum3[k]))
 			continue;
 		for (uint32_t j = k << 6; j < (k + 1) << 6; j++) {
-			if (!clear(&b->sum2[j]))
+			if (!clear_mark(&b->sum2[j]))
 				continue;
 			for (uint32_t g = j << 6; g < (j + 1) << 6; g++)
 				scan_threads(b, g, found, arg);

@@ -57,9 +57,9 @@ static const uint64_t *(*programs_sigchld)(void); /* NULL: callers make the chil
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static long waits(struct kbi_libstub_call_apart *call);
+static long make_child_and_wait(struct kbi_libstub_call_apart *call);
 
-static struct birth *new_record(void)
+static struct birth *new_birth_record(void)
 {
 	struct birth *b = kbi_sys_map(sizeof *b);
 	void *first = a_load_rlx(&records);
@@ -67,17 +67,18 @@ static struct birth *new_record(void)
 	if (!b)
 		return NULL;
 	b->call.top = b->waits + WAITS;
-	b->call.makes = waits;
+	b->call.makes = make_child_and_wait;
 	a_store_rlx(&b->call.used, 1);
 	do
 		b->next = first;
-	while (!a_cas_rel(&records, &first, b)); /* release: partner is the acquire in take */
+	while (!a_cas_rel(&records, &first, b)); /* release: partner is the acquire in
+	                                          * take_birth_record */
 	return b;
 }
 
-static struct birth *take(void)
+static struct birth *take_birth_record(void)
 {
-	/* acquire: partner is the release in new_record */
+	/* acquire: partner is the release in new_birth_record */
 	for (struct birth *b = a_load_acq(&records); b; b = b->next) {
 		uint32_t no = 0;
 
@@ -87,19 +88,19 @@ static struct birth *take(void)
 		    a_cas_acq(&b->call.used, &no, 1))
 			return b;
 	}
-	return new_record();
+	return new_birth_record();
 }
 
 /* ---- the caller ------------------------------------------------------------------------------ */
 
 /* Returns true for flags that would change the supervisor's own handlers, or would need the child's
  * word that says when its memory is free: that word is needed here. */
-static bool is_odd(long flags)
+static bool is_odd_clone(long flags)
 {
 	return flags & CLONE_VM && flags & (CLONE_SIGHAND | CLONE_CHILD_CLEARTID);
 }
 
-static long refuse(void)
+static long refuse_odd_clone(void)
 {
 	static a32 said;
 
@@ -111,16 +112,16 @@ static long refuse(void)
 
 /* Takes a record for the call, on the caller's stack. Returns the record or -errno; the caller's
  * registers are kept when this returns. */
-static long asked(long flags, long arg[6])
+static long on_child_call(long flags, long arg[6])
 {
 	const uint64_t every = ~kbi_everywhere_bit();
 	uint64_t mask;
 	struct birth *b;
 
-	if (programs_sigchld && !flags && is_odd(arg[FLAGS]))
-		return refuse();
+	if (programs_sigchld && !flags && is_odd_clone(arg[FLAGS]))
+		return refuse_odd_clone();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &mask, MASK_BYTES);
-	b = take();
+	b = take_birth_record();
 	if (!b) {
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
 		return -ENOMEM;
@@ -138,7 +139,7 @@ static long make_here(struct birth *b);
 static long make_by_supervisor(struct birth *b);
 
 /* Makes the child and waits for it, on the record's stack with signals blocked. */
-static long waits(struct kbi_libstub_call_apart *call)
+static long make_child_and_wait(struct kbi_libstub_call_apart *call)
 {
 	struct birth *b = (struct birth *)call;
 	uint32_t tid;
@@ -158,7 +159,7 @@ static long waits(struct kbi_libstub_call_apart *call)
 /* ---- the child ------------------------------------------------------------------------------- */
 
 /* Goes on as the child. Signals are blocked as they are in its maker. */
-static KBI_NOINLINE KBI_NORETURN void becomes(struct birth *b)
+static KBI_NOINLINE KBI_NORETURN void become_child(struct birth *b)
 {
 #if KBI_HAVE_TP
 	kbi_tp_set(b->tp);
@@ -171,7 +172,7 @@ static KBI_NOINLINE KBI_NORETURN void becomes(struct birth *b)
 }
 
 /* Begins a child with the caller's memory. */
-static int shares(void *birth)
+static int run_sharing_child(void *birth)
 {
 	struct birth *b = birth;
 
@@ -179,7 +180,7 @@ static int shares(void *birth)
 		*(int *)b->arg[CHILD_TID] = kbi_sys_gettid();
 	if (programs_sigchld)
 		kbi_libsignal_is_programs();
-	becomes(b);
+	become_child(b);
 }
 
 /* ---- its maker ------------------------------------------------------------------------------- */
@@ -190,8 +191,8 @@ static long make_sharing(struct birth *b)
 	int flags = (int)((b->arg[FLAGS] & ~ours) | CLONE_CHILD_CLEARTID), pid;
 
 	a_store_rlx(&b->call.tid, 1);
-	pid = kbi_real.clone(shares, b->begins + BEGINS, flags, b, (void *)b->arg[PARENT_TID], NULL,
-		&b->call.tid);
+	pid = kbi_real.clone(run_sharing_child, b->begins + BEGINS, flags, b,
+		(void *)b->arg[PARENT_TID], NULL, &b->call.tid);
 	if (pid < 0)
 		a_store_rlx(&b->call.tid, 0);
 	return pid < 0 ? -errno : pid;
@@ -213,7 +214,7 @@ static long make_here(struct birth *b)
 	return make_sharing(b);
 }
 
-static long make(void *birth)
+static long make_as_supervisor(void *birth)
 {
 	struct birth *b = birth;
 	long pid;
@@ -229,18 +230,18 @@ static long make(void *birth)
 		return make_sharing(b);
 	pid = kbi_body_fork_by_supervisor(b->arg);
 	if (!pid)
-		becomes(b);
+		become_child(b);
 	return pid;
 }
 
 static long make_by_supervisor(struct birth *b)
 {
 	kbi_heritage_read(&b->heritage);
-	return kbi_children_make(make, b);
+	return kbi_children_make(make_as_supervisor, b);
 }
 
 void kbi_body_birth_setup(const uint64_t *(*sigchld)(void))
 {
 	programs_sigchld = sigchld;
-	kbi_libstub_child = asked;
+	kbi_libstub_child = on_child_call;
 }

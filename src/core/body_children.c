@@ -56,7 +56,7 @@ static long wait_id(int type, int id, siginfo_t *info, int options)
 /* Finds a child of the program that has changed. The runtime's processes would hide it: -EBUSY:
  * such a process has changed and is to be reaped first. If it was merely continued, this takes the
  * report, for which nobody else asks. */
-static long find(int type, int id, siginfo_t *info, int options)
+static long find_changed_child(int type, int id, siginfo_t *info, int options)
 {
 	long r = wait_id(type, id, info, options | WNOHANG | WNOWAIT);
 
@@ -74,7 +74,7 @@ static long find(int type, int id, siginfo_t *info, int options)
 
 /* Returns true if a number in the text is not a process of ours. The text may end within a number;
  * *rest: where that number begins. */
-static bool lists_another(const char *text, const char **rest)
+static bool lists_program_child(const char *text, const char **rest)
 {
 	const char *end;
 
@@ -86,7 +86,7 @@ static bool lists_another(const char *text, const char **rest)
 
 /* Returns true if the program has children, or the kernel does not list them. waitid alone would
  * count the runtime's processes, too. */
-static bool has_any(void)
+static bool has_any_child(void)
 {
 	char path[64], text[4096];
 	const char *rest = text;
@@ -101,7 +101,7 @@ static bool has_any(void)
 		return true;
 	while (!any && (n = kbi_sys(SYS_read, fd, text + kept, sizeof text - 1 - kept)) > 0) {
 		text[kept + (size_t)n] = 0;
-		any = lists_another(text, &rest);
+		any = lists_program_child(text, &rest);
 		kept = strlen(rest);
 		memmove(text, rest, kept);
 	}
@@ -109,7 +109,7 @@ static bool has_any(void)
 	return any;
 }
 
-static void answer(void)
+static void answer_child_request(void)
 {
 	int type = children.type, id = children.id;
 	const long *a = children.arg;
@@ -121,7 +121,8 @@ static void answer(void)
 	else if (type == P_PID && children.ours(id))
 		children.result = -ECHILD;
 	else
-		children.result = has_any() ? find(type, id, &children.info, children.options) : -ECHILD;
+		children.result = has_any_child() ?
+			find_changed_child(type, id, &children.info, children.options) : -ECHILD;
 }
 
 bool kbi_children_answer(void)
@@ -129,7 +130,7 @@ bool kbi_children_answer(void)
 	/* acquire: partner is the release in be_answered */
 	if (a_load_acq(&children.state) != ASKED)
 		return true;
-	answer();
+	answer_child_request();
 	if (children.result == -EBUSY && !children.nr)
 		return false;
 	children.asked = true;
@@ -145,7 +146,7 @@ a32 *kbi_children_changes(void)
 
 void kbi_children_look(void)
 {
-	/* release: partner is the acquire in wait_for */
+	/* release: partner is the acquire in wait_for_child_change */
 	a_add_acqrel(&children.changes, 1);
 	kbi_sys_futex_wake(&children.changes, 1 << 30);
 }
@@ -192,7 +193,7 @@ static int status_of(const siginfo_t *i)
 	}
 }
 
-static long give(const struct request *r)
+static long give_child_status(const struct request *r)
 {
 	if (r->usage)
 		*r->usage = children.usage;
@@ -217,7 +218,7 @@ static long be_answered(void)
 	return children.result;
 }
 
-static uint64_t enter(void)
+static uint64_t enter_child_request(void)
 {
 	uint64_t every = ~kbi_everywhere_bit(), mask;
 
@@ -226,15 +227,15 @@ static uint64_t enter(void)
 	return mask;
 }
 
-static void leave(uint64_t mask)
+static void leave_child_request(uint64_t mask)
 {
 	kbi_lock_leave(&children.lock);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-static long ask(const struct request *r)
+static long ask_for_child(const struct request *r)
 {
-	uint64_t mask = enter();
+	uint64_t mask = enter_child_request();
 	long result;
 
 	children.type = r->type;
@@ -242,8 +243,8 @@ static long ask(const struct request *r)
 	children.options = r->options;
 	result = be_answered();
 	if (!result)
-		result = give(r);
-	leave(mask);
+		result = give_child_status(r);
+	leave_child_request(mask);
 	return result;
 }
 
@@ -265,7 +266,7 @@ static struct timer {
 static struct timer *find_timer(long id)
 {
 	for (unsigned i = 0; i < THREADS_MOST; i++)
-		if (a_load_acq(&timers[i].id) == (uint32_t)id + 1) /* partner: create */
+		if (a_load_acq(&timers[i].id) == (uint32_t)id + 1) /* partner: create_thread_timer */
 			return &timers[i];
 	return NULL;
 }
@@ -302,7 +303,7 @@ bool kbi_children_timer(const siginfo_t *info)
 	return true;
 }
 
-static long call_there(long nr, const long arg[6]);
+static long call_in_supervisor(long nr, const long arg[6]);
 
 /* Returns the process of ours that the kernel thread belongs to; libc's for SIGEV_THREAD need not
  * be the caller's. */
@@ -324,7 +325,7 @@ static uint32_t process_of(int thread)
 	return at ? (uint32_t)strtoul(at + 5, NULL, 10) : (uint32_t)kbi_sys(SYS_getpid);
 }
 
-static long create(const long arg[6])
+static long create_thread_timer(const long arg[6])
 {
 	struct sigevent e = *(const struct sigevent *)arg[1];
 	const long a[6] = { arg[0], (long)&e, arg[2] };
@@ -336,7 +337,7 @@ static long create(const long arg[6])
 	a_store_rlx(&t->process, process_of(e.sigev_notify_thread_id));
 	a_store_rlx(&t->thread, (uint32_t)e.sigev_notify_thread_id);
 	e.sigev_notify = SIGEV_SIGNAL;
-	r = call_there(SYS_timer_create, a);
+	r = call_in_supervisor(SYS_timer_create, a);
 	if (r)
 		release_timer(t);
 	else
@@ -344,15 +345,15 @@ static long create(const long arg[6])
 	return r;
 }
 
-static long there(long nr, const long arg[6])
+static long on_call_there(long nr, const long arg[6])
 {
 	struct timer *t;
 	long r;
 
 	if (nr == SYS_timer_create && arg[1] &&
 	    ((const struct sigevent *)arg[1])->sigev_notify == TO_THREAD)
-		return create(arg);
-	r = call_there(nr, arg);
+		return create_thread_timer(arg);
+	r = call_in_supervisor(nr, arg);
 	t = nr == SYS_timer_delete && !r ? find_timer(arg[0]) : NULL;
 	if (t)
 		release_timer(t);
@@ -360,21 +361,21 @@ static long there(long nr, const long arg[6])
 }
 
 /* Has the supervisor make the call: all memory that it may point to is the supervisor's, too. */
-static long call_there(long nr, const long arg[6])
+static long call_in_supervisor(long nr, const long arg[6])
 {
-	uint64_t mask = enter();
+	uint64_t mask = enter_child_request();
 	long result;
 
 	children.nr = nr;
 	memcpy(children.arg, arg, sizeof children.arg);
 	result = be_answered();
-	leave(mask);
+	leave_child_request(mask);
 	return result;
 }
 
 long kbi_children_make(long (*make)(void *), void *what)
 {
-	uint64_t mask = enter();
+	uint64_t mask = enter_child_request();
 	/* an identity of its own may forbid the thread to signal the supervisor */
 	long result = kbi_sys(SYS_kill, children.supervisor, 0);
 
@@ -383,16 +384,16 @@ long kbi_children_make(long (*make)(void *), void *what)
 		children.what = what;
 		result = be_answered();
 	}
-	leave(mask);
+	leave_child_request(mask);
 	return result;
 }
 
-static long wait_for(const struct request *r)
+static long wait_for_child_change(const struct request *r)
 {
 	for (;;) {
 		/* partner: the add in kbi_children_look */
 		uint32_t changes = a_load_acq(&children.changes);
-		long e = ask(r);
+		long e = ask_for_child(r);
 
 		if (e != -EAGAIN)
 			return e;
@@ -410,7 +411,7 @@ static long wait_for(const struct request *r)
 
 /* Returns the process group of the caller's children: the supervisor's, unless the children have
  * left it. */
-static int group(void)
+static int group_of_children(void)
 {
 	return (int)kbi_sys(SYS_getpgid, kbi_libway_stays() ? children.supervisor : 0);
 }
@@ -420,25 +421,25 @@ static long wait_by_pid(int pid, int *status, int options, struct rusage *usage)
 	struct request r = { .options = options | WEXITED, .status = status, .usage = usage };
 
 	r.type = pid == -1 ? P_ALL : pid <= 0 ? P_PGID : P_PID;
-	r.id = pid == -1 ? 0 : pid < 0 ? -pid : pid ? pid : group();
-	return wait_for(&r);
+	r.id = pid == -1 ? 0 : pid < 0 ? -pid : pid ? pid : group_of_children();
+	return wait_for_child_change(&r);
 }
 
-static long made(long nr, const long a[6])
+static long on_wait_call(long nr, const long a[6])
 {
 	if (nr == SYS_wait4)
 		return wait_by_pid((int)a[0], (int *)a[1], (int)a[2], (struct rusage *)a[3]);
-	return wait_for(&(struct request){ .by_id = true, .type = (int)a[0], .id = (int)a[1],
-					   .info = (siginfo_t *)a[2],
-					   .options = (int)a[3], .usage = (struct rusage *)a[4] });
+	return wait_for_child_change(&(struct request){ .by_id = true, .type = (int)a[0],
+		.id = (int)a[1], .info = (siginfo_t *)a[2], .options = (int)a[3],
+		.usage = (struct rusage *)a[4] });
 }
 
 void kbi_children_setup(int supervisor, bool (*ours)(int pid))
 {
 	children.supervisor = supervisor;
 	children.ours = ours;
-	kbi_libcall_wait = made;
-	kbi_libcall_there = there;
+	kbi_libcall_wait = on_wait_call;
+	kbi_libcall_there = on_call_there;
 }
 
 void kbi_children_forget(void)

@@ -119,7 +119,7 @@ static struct timeval timeval_of(uint64_t ns)
 
 /* Divides the CPU time as the kernel does: it counts ticks in the program and in itself, and
  * divides the measured time in their proportion. */
-static void divide(uint64_t *user, uint64_t *system)
+static void divide_cpu_time(uint64_t *user, uint64_t *system)
 {
 	uint64_t both = kbi_body_clock_read(KBI_BODY_CLOCK_PROF),
 		part = kbi_body_clock_read(KBI_BODY_CLOCK_USER);
@@ -138,7 +138,7 @@ long kbi_body_clock_usage(struct rusage *to)
 		return -EFAULT;
 	kbi_sys(SYS_getrusage, RUSAGE_SELF, &r);
 	add_times(&r, &own.usage);
-	divide(&user, &system);
+	divide_cpu_time(&user, &system);
 	r.ru_utime = timeval_of(user);
 	r.ru_stime = timeval_of(system);
 	*to = r;
@@ -157,7 +157,7 @@ long kbi_body_clock_times(struct tms *to)
 		return -EFAULT;
 	/* the times of the program's children */
 	kbi_libcall_there(SYS_times, (const long[6]){ (long)&t });
-	divide(&user, &system);
+	divide_cpu_time(&user, &system);
 	t.tms_utime = (clock_t)(user / (SECOND / HERTZ));
 	t.tms_stime = (clock_t)(system / (SECOND / HERTZ));
 	*to = t;

@@ -40,7 +40,7 @@ static void (*end_others)(void);
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-static void write_number(const long arg[6])
+static void write_child_number(const long arg[6])
 {
 	int *word = (int *)arg[CHILD_TID];
 
@@ -65,7 +65,7 @@ static void leave_or_end(struct kbi_leave *l, const char *text, size_t n)
 	}
 }
 
-static void leave(struct split *s)
+static void leave_as_child(struct split *s)
 {
 	static const char text[] =
 		"kochab: fork: no memory for a copy of the program: the child ends\n";
@@ -86,7 +86,7 @@ static void wait_until_left(struct split *s)
 	kbi_sys(SYS_close, s->ends[0]);
 }
 
-static void split(void *arg)
+static void split_process(void *arg)
 {
 	struct split here = *(struct split *)arg;
 
@@ -94,11 +94,11 @@ static void split(void *arg)
 	if (here.pid)
 		wait_until_left(&here);
 	else
-		leave(&here);
+		leave_as_child(&here);
 	((struct split *)arg)->pid = here.pid;
 }
 
-static void alone(void)
+static void become_plain_process(void)
 {
 	kbi_door_shared(false);
 	kbi_libway_undo();
@@ -107,7 +107,7 @@ static void alone(void)
 
 /* Makes the child while all processes stand still. Returns 0 in the child, which is by then a plain
  * process. */
-static long copy(long flags, const long arg[6], struct kbi_leave *l)
+static long fork_while_stopped(long flags, const long arg[6], struct kbi_leave *l)
 {
 	/* the kernel would write these while the memory is still the parent's, too; the child is about
 	 * to be on another stack */
@@ -118,12 +118,12 @@ static long copy(long flags, const long arg[6], struct kbi_leave *l)
 	 * child */
 	if (kbi_sys(SYS_pipe2, s.ends, O_CLOEXEC))
 		return -EAGAIN;
-	kbi_leave_call(l, split, &s);
+	kbi_leave_call(l, split_process, &s);
 	if (s.pid)
 		return s.pid;
-	alone();
+	become_plain_process();
 	kbi_memory_obey_marks();
-	write_number(arg);
+	write_child_number(arg);
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static long refuse_blind(void)
 	return -EPERM;
 }
 
-static long made(const long arg[6])
+static long on_fork_call(const long arg[6])
 {
 	struct kbi_leave *l = kbi_leave_prepare();
 	bool parent = kbi_sys(SYS_getpid) != supervisor;
@@ -149,7 +149,7 @@ static long made(const long arg[6])
 		return refuse_blind();
 	}
 	kbi_everywhere_stop(&mask);
-	pid = copy(arg[FLAGS] | (parent ? CLONE_PARENT : 0), arg, l);
+	pid = fork_while_stopped(arg[FLAGS] | (parent ? CLONE_PARENT : 0), arg, l);
 	if (pid)
 		kbi_everywhere_release(mask);
 	else
@@ -168,7 +168,7 @@ long kbi_body_fork_by_supervisor(const long arg[6])
 		return -EBUSY;
 	l = kbi_leave_prepare();
 	if (l)
-		pid = copy(arg[FLAGS], arg, l);
+		pid = fork_while_stopped(arg[FLAGS], arg, l);
 	if (pid)
 		kbi_everywhere_release(mask);
 	if (l)
@@ -193,7 +193,7 @@ void kbi_body_fork_alone(void)
 		kbi_sys(SYS_exit_group, 127);
 	kbi_leave_call(l, leave_alone, l);
 	kbi_leave_drop(l);
-	alone();
+	become_plain_process();
 	kbi_children_forget();
 	kbi_libcall_exec = NULL;
 	kbi_libcall_fork = NULL;
@@ -209,7 +209,7 @@ static struct {
 	bool given; /* the caller's heritage differs from the supervisor's */
 } exec;
 
-static long check(long nr, const long arg[6])
+static long check_exec_file(long nr, const long arg[6])
 {
 	struct stat st;
 	bool at = nr == SYS_execveat;
@@ -232,10 +232,10 @@ static long refuse_sealed(void)
 	return -EPERM;
 }
 
-static long becomes(long nr, const long arg[6])
+static long on_exec_call(long nr, const long arg[6])
 {
 	const uint64_t every = ~kbi_everywhere_bit();
-	long e = check(nr, arg);
+	long e = check_exec_file(nr, arg);
 	enum kbi_heritage_kind kind = kbi_heritage_kind();
 	uint64_t mask;
 
@@ -266,7 +266,7 @@ void kbi_body_fork_answer(void)
 	static const char text[] =
 		"kochab: exec: the kernel refuses to execute the file: the program ends\n";
 
-	if (a_load_acq(&exec.asked) != 2) /* partner: the release in becomes */
+	if (a_load_acq(&exec.asked) != 2) /* partner: the release in on_exec_call */
 		return;
 	end_others();
 	if (exec.given)
@@ -283,6 +283,6 @@ void kbi_body_fork_setup(int pid, void (*others)(void))
 {
 	supervisor = pid;
 	end_others = others;
-	kbi_libcall_exec = becomes;
-	kbi_libcall_fork = made;
+	kbi_libcall_exec = on_exec_call;
+	kbi_libcall_fork = on_fork_call;
 }

@@ -98,7 +98,7 @@ static void wait_until_added(void)
 	kbi_everywhere_release(mask);
 }
 
-static int life(void *arg)
+static int run_process(void *arg)
 {
 	struct kbi_process *p = arg;
 	stack_t none = { .ss_flags = SS_DISABLE };
@@ -115,29 +115,30 @@ static int life(void *arg)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &p->mask, NULL, MASK_BYTES);
 	p->fn(p->arg);
 	kbi_door_ends();
-	a_store_rel(&p->over, 1); /* partner: the acquire in ended */
+	a_store_rel(&p->over, 1); /* partner: the acquire in handle_process_end */
 	kbi_sys(SYS_exit, 0);
 	return 0;
 }
 
 /* Clones the process. The kernel itself writes the number down: the maker may be killed at this
  * very moment, and the supervisor has to end both. */
-static int start(struct kbi_process *p)
+static int clone_process(struct kbi_process *p)
 {
 	long flags = CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | CLONE_PARENT_SETTID | SIGCHLD;
 
 	p->by_body = kbi_sys(SYS_getpid) != kbi_warden.supervisor;
 	if (p->by_body)
 		flags |= CLONE_PARENT;
-	return (int)kbi_libstub_process(life, p->stack->low + p->stack->size, flags, p, &p->pid);
+	return (int)kbi_libstub_process(run_process, p->stack->low + p->stack->size, flags, p,
+		&p->pid);
 }
 
 /* Makes a process between hold and release: its number is known before anybody can miss it. If
  * maker and process were killed meanwhile, the process may have been started again with another
  * number. */
-static long make(struct kbi_process *p)
+static long make_process(struct kbi_process *p)
 {
-	int pid = start(p);
+	int pid = clone_process(p);
 
 	if (pid < 0)
 		return pid;
@@ -161,7 +162,7 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 	if (p) {
 		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg,
 			.mask = mask & ~kbi_everywhere_faults() };
-		e = make(p);
+		e = make_process(p);
 	}
 	kbi_everywhere_release(mask);
 	if (e)
@@ -216,14 +217,14 @@ static void end_others(void)
 
 /* Ends all processes before exec, and restores the action of SIGCHLD for the next program to
  * inherit. */
-static void be_alone(void)
+static void end_others_for_exec(void)
 {
 	end_others();
 	kbi_sys(SYS_rt_sigaction, SIGCHLD, sup.sigchld, NULL, MASK_BYTES);
 }
 
 /* Ends the program as the signal does by default. The dying process has written a core, if any. */
-static KBI_NORETURN void die(int sig)
+static KBI_NORETURN void die_of_signal(int sig)
 {
 	const struct rlimit none = { 0, 0 };
 	const uint64_t dfl[4] = { 0 }, open = 0; /* the kernel's struct; libc's call would ask processes
@@ -237,18 +238,18 @@ static KBI_NORETURN void die(int sig)
 		kbi_sys(SYS_exit_group, 128 + sig);
 }
 
-static KBI_NORETURN void end(int status)
+static KBI_NORETURN void end_supervised_program(int status)
 {
 	end_others();
 	if (WIFSIGNALED(status))
-		die(WTERMSIG(status));
+		die_of_signal(WTERMSIG(status));
 	for (;;)
 		kbi_sys(SYS_exit_group, WEXITSTATUS(status));
 }
 
 /* Handles the end of a process of ours. It is reaped only when nobody can send it a signal any
  * more: its number is used again. */
-static void ended(int pid)
+static void handle_process_end(int pid)
 {
 	struct kbi_stack *s = NULL;
 	struct kbi_process *p;
@@ -260,7 +261,7 @@ static void ended(int pid)
 		return;
 	others = kbi_everywhere_act_for(pid, &mask);
 	p = kbi_warden_find(pid);
-	if (p && a_load_acq(&p->over)) { /* partner: the release in life */
+	if (p && a_load_acq(&p->over)) { /* partner: the release in run_process */
 		s = p->stack;
 		kbi_body_clock_ends(pid);
 		a_store_rlx(&p->pid, 0);
@@ -275,25 +276,26 @@ static void ended(int pid)
 	} else if (p) {
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !a_load_rlx(&p->final))
 			kbi_sys_message("a virtual processor (process %d) was killed: the program ends", pid);
-		end(status);
+		end_supervised_program(status);
 	}
 }
 
 /* ---- the supervisor: signals ----------------------------------------------------------------- */
 
-static bool is_ours(int pid)
+static bool is_worker_process(int pid)
 {
 	return kbi_warden_find(pid) || kbi_revive_is_dying(pid);
 }
 
 /* Returns true if the signal is about a process of ours, or about a process that was replaced. */
-static bool is_about_ours(const siginfo_t *info)
+static bool is_about_worker(const siginfo_t *info)
 {
 	return info->si_code == CLD_TRAPPED ||
-	       (info->si_code > 0 && (is_ours(info->si_pid) || kbi_revive_was_ours(info->si_pid)));
+	       (info->si_code > 0 &&
+		(is_worker_process(info->si_pid) || kbi_revive_was_ours(info->si_pid)));
 }
 
-static bool stops(int sig)
+static bool is_stop_signal(int sig)
 {
 	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
@@ -303,7 +305,7 @@ static void default_action(int sig)
 {
 	uint64_t only = ~((uint64_t)1 << (sig - 1)), every = ~(uint64_t)0;
 
-	if (stops(sig)) {
+	if (is_stop_signal(sig)) {
 		kill_all(SIGSTOP);
 		kbi_sys(SYS_kill, kbi_warden.supervisor, SIGSTOP);
 		kill_all(SIGCONT);
@@ -315,7 +317,7 @@ static void default_action(int sig)
 }
 
 /* Sends a signal on with its sender's value, where the kernel permits that. */
-static void send_on(int sig, siginfo_t *info)
+static void send_signal_on(int sig, siginfo_t *info)
 {
 	if (info->si_code >= 0 || kbi_sys(SYS_rt_sigqueueinfo, kbi_warden.first, sig, info))
 		kbi_sys(SYS_kill, kbi_warden.first, sig);
@@ -327,18 +329,18 @@ bool kbi_process_is_copy(const siginfo_t *info)
 
 	return kbi_sys_from.processes && info->si_code == SI_KERNEL &&
 	       (sig == SIGINT || sig == SIGQUIT || sig == SIGWINCH || sig == SIGHUP || sig == SIGCONT ||
-		sig == SIGXCPU || stops(sig));
+		sig == SIGXCPU || is_stop_signal(sig));
 }
 
-static bool is_of_a_clock(int sig)
+static bool is_clock_signal(int sig)
 {
 	return sig == SIGALRM || sig == SIGPROF || sig == SIGVTALRM || sig == SIGXCPU;
 }
 
-static void reap(void);
+static void reap_processes(void);
 
 /* Handles a signal for the program. Signals from the terminal have reached each process already. */
-static void pass_on(int sig, siginfo_t *info)
+static void handle_program_signal(int sig, siginfo_t *info)
 {
 	/* acquire: partner is the release in kbi_process_pass_by */
 	void (*pass)(siginfo_t *) = (void (*)(siginfo_t *))(uintptr_t)a_load_acq(&process_pass);
@@ -347,14 +349,15 @@ static void pass_on(int sig, siginfo_t *info)
 	if (sig == KBI_EVERYWHERE_SIGNAL) {
 		kbi_everywhere_answer();
 		while (!kbi_children_answer()) {
-			kbi_warden_reap(ended);
+			kbi_warden_reap(handle_process_end);
 			kbi_everywhere_answer();
 		}
 		kbi_body_fork_answer();
 		kbi_warden_look();
 		kbi_body_timers_look();
-		reap(); /* the answer may have changed the action of SIGCHLD: then the kernel forgets
-		         * children that wait */
+		/* the answer may have changed the action of SIGCHLD: then the kernel forgets
+		 * children that wait */
+		reap_processes();
 		return;
 	}
 	if (sig == kbi_preempt_signal() && kbi_preempt_is_wish(info)) {
@@ -370,16 +373,16 @@ static void pass_on(int sig, siginfo_t *info)
 			return;
 	}
 	if ((info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL) &&
-	    is_ours(info->si_pid))
+	    is_worker_process(info->si_pid))
 		info->si_pid = kbi_warden.supervisor;
-	if (pass && !(stops(sig) && action[0] == (uintptr_t)SIG_DFL))
+	if (pass && !(is_stop_signal(sig) && action[0] == (uintptr_t)SIG_DFL))
 		pass(info);
 	else if (action[0] == (uintptr_t)SIG_IGN || (action[0] == (uintptr_t)SIG_DFL && sig == SIGCHLD))
 		return; /* SIGCHLD stays blocked: an opened SIGCHLD would be thrown away */
 	else if (action[0] == (uintptr_t)SIG_DFL)
 		default_action(sig);
-	else if (info->si_code != SI_KERNEL || is_of_a_clock(sig))
-		send_on(sig, info);
+	else if (info->si_code != SI_KERNEL || is_clock_signal(sig))
+		send_signal_on(sig, info);
 }
 
 /* Reaps the program's children at once if the program does not want to know of their ends.
@@ -393,14 +396,14 @@ static void reap_unwanted(void)
 	do
 		info.si_pid = 0;
 	while (!kbi_sys(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, NULL) &&
-	       info.si_pid && !is_ours(info.si_pid) &&
+	       info.si_pid && !is_worker_process(info.si_pid) &&
 	       !kbi_sys(SYS_waitid, P_PID, info.si_pid, &info, WEXITED | WNOHANG, NULL));
 }
 
 /* Reaps processes of ours; the program's children wait for the program. */
-static void reap(void)
+static void reap_processes(void)
 {
-	kbi_warden_reap(ended);
+	kbi_warden_reap(handle_process_end);
 	reap_unwanted();
 	kbi_children_changed();
 }
@@ -422,7 +425,7 @@ static void watch_children(void)
 	now[FLAGS] &= ~hides;
 	memcpy(sup.instead, now, sizeof now);
 	kbi_sys(SYS_rt_sigaction, SIGCHLD, now, NULL, MASK_BYTES);
-	reap(); /* for changes before this */
+	reap_processes(); /* for changes before this */
 }
 
 static const uint64_t *programs_sigchld(void)
@@ -433,7 +436,7 @@ static const uint64_t *programs_sigchld(void)
 
 void kbi_process_pass_by(void (*pass)(siginfo_t *))
 {
-	/* release: partners are the acquires in pass_on and kbi_process_passes */
+	/* release: partners are the acquires in handle_program_signal and kbi_process_passes */
 	a_store_rel(&process_pass, (void *)(uintptr_t)pass);
 	if (kbi_sys_from.processes) /* it decides again which signals it waits for */
 		kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL);
@@ -446,14 +449,14 @@ bool kbi_process_passes(void)
 
 /* Returns the signals to wait for. Signals that main blocks at the program's start stay pending
  * until pass() is set, because no other thread is known yet. */
-static uint64_t to_take(void)
+static uint64_t signals_to_take(void)
 {
 	const uint64_t own = (uint64_t)1 << (SIGCHLD - 1) | (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
 
 	return kbi_process_passes() ? ~(uint64_t)0 : ~sup.mask | own;
 }
 
-static KBI_NORETURN void supervise(void)
+static KBI_NORETURN void run_supervisor(void)
 {
 	const struct timespec between = { 0, KBI_WARDEN_BETWEEN };
 	const uint64_t every = ~(uint64_t)0;
@@ -471,14 +474,14 @@ static KBI_NORETURN void supervise(void)
 		bool ours;
 
 		watch_children();
-		set = to_take();
+		set = signals_to_take();
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, kbi_warden_reminds() ? &between : NULL,
 			MASK_BYTES);
-		ours = sig == SIGCHLD && is_about_ours(&info);
+		ours = sig == SIGCHLD && is_about_worker(&info);
 		if (sig == SIGCHLD)
-			reap();
+			reap_processes();
 		if (sig > 0 && !ours)
-			pass_on((int)sig, &info);
+			handle_program_signal((int)sig, &info);
 		if (sig == -EAGAIN)
 			kbi_warden_remind();
 	}
@@ -486,7 +489,7 @@ static KBI_NORETURN void supervise(void)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static const char *cannot(void)
+static const char *why_no_processes(void)
 {
 	if (KBI_SAN)
 		return "not with sanitizers";
@@ -502,12 +505,12 @@ int kbi_process_open(const char **why)
 {
 	int e;
 
-	*why = cannot();
+	*why = why_no_processes();
 	e = *why ? ENOTSUP : kbi_memory_is_told(why);
 	return e ? e : kbi_memory_open(why);
 }
 
-static int prepare(void)
+static int prepare_supervisor(void)
 {
 	int e;
 
@@ -529,7 +532,7 @@ static int prepare(void)
 
 /* Moves the program into the space and takes over libc's calls. libc's own TLS: nobody writes to
  * the rseq area of a block that has no kernel thread. */
-static int convert(void)
+static int convert_program(void)
 {
 	int e = kbi_libcall_take_over(&sup.why);
 
@@ -540,9 +543,9 @@ static int convert(void)
 		return e;
 	kbi_libcall_lock_again();
 	kbi_warden.supervisor = (int)kbi_sys(SYS_getpid);
-	kbi_children_setup(kbi_warden.supervisor, is_ours);
-	kbi_body_fork_setup(kbi_warden.supervisor, be_alone);
-	kbi_body_timers_setup(kbi_warden.supervisor, pass_on);
+	kbi_children_setup(kbi_warden.supervisor, is_worker_process);
+	kbi_body_fork_setup(kbi_warden.supervisor, end_others_for_exec);
+	kbi_body_timers_setup(kbi_warden.supervisor, handle_program_signal);
 	kbi_sys_from.futex = 0;
 	kbi_sys_from.processes = true;
 	kbi_door_shared(true);
@@ -551,7 +554,7 @@ static int convert(void)
 
 /* Begins as the supervisor on its stack; main's context is saved, and its kernel thread is the
  * supervisor's from now on. */
-static void begin(void *unused)
+static void begin_supervisor(void *unused)
 {
 	const uint64_t every = ~(uint64_t)0;
 	struct kb_thread *t = sup.main;
@@ -561,13 +564,13 @@ static void begin(void *unused)
 	kbi_tp_set(sup.stack->tcb.tp);
 #endif
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, &sup.mask, MASK_BYTES);
-	sup.error = convert();
+	sup.error = convert_program();
 	if (!sup.error) {
 		/* libgcc has locked a mutex of the drop-in's, but no other thread has run yet */
 		if (kbi_foreign_undo())
 			kbi_solo_begin(kbi_vp_n);
 		sup.why = "the system has no processes left for them";
-		kbi_warden_begin(start);
+		kbi_warden_begin(clone_process);
 		sup.error = sup.begin();
 	}
 	if (sup.error) { /* the processes that have begun end, and the program is a single process as
@@ -585,21 +588,21 @@ static void begin(void *unused)
 		kbi_ctx_leave(&t->task.ctx, NULL, NULL);
 	}
 	kbi_vp_send(kbi_vps[0], &t->task);
-	supervise();
+	run_supervisor();
 }
 
 KBI_SWITCHER int kbi_process_begin(int (*start)(void), const char **why)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 	uint64_t fp = kbi_fp_get();
-	int e = prepare();
+	int e = prepare_supervisor();
 
 	if (!e) {
 		sup.main = t;
 		sup.begin = start;
 		kbi_tcb_leave_block();
 		kbi_door_ends(); /* main's allocations are the virtual processors', not the supervisor's */
-		kbi_ctx_make(&sup.ctx, sup.stack->low, sup.stack->size, begin, NULL);
+		kbi_ctx_make(&sup.ctx, sup.stack->low, sup.stack->size, begin_supervisor, NULL);
 		kbi_ctx_switch_bare(&t->task.ctx, &sup.ctx, NULL, NULL);
 		if (!sup.error)
 			kbi_run_load_fp(kbi_self_raw()->vp, fp);

@@ -28,14 +28,14 @@ static struct kbi_stack *new_stack(void)
 	return class < 0 ? NULL : kbi_stack_get_or_make(class);
 }
 
-static void keep(struct kbi_stack *s)
+static void keep_stack(struct kbi_stack *s)
 {
 	s->next = stacks.first;
 	stacks.first = s;
 	a_add_rlx(&stacks.n, 1);
 }
 
-static void fill(unsigned n)
+static void fill_stack_reserve(unsigned n)
 {
 	struct kbi_stack *s;
 
@@ -43,7 +43,7 @@ static void fill(unsigned n)
 		return;
 	kbi_tcb_hurry(true);
 	while (a_load_rlx(&stacks.n) < n && (s = new_stack()))
-		keep(s);
+		keep_stack(s);
 	kbi_tcb_hurry(false);
 }
 
@@ -63,7 +63,7 @@ bool kbi_body_stack_add(void)
 	if (!s)
 		return false;
 	kbi_lock_take(&stacks.lock);
-	keep(s);
+	keep_stack(s);
 	kbi_lock_leave(&stacks.lock);
 	return true;
 }
@@ -76,10 +76,10 @@ struct kbi_stack *kbi_body_stack_take(unsigned more)
 	/* partner: the release in kbi_body_stack_put */
 	for (s = a_xchg_acq(&stacks.returned, NULL); s; s = next) {
 		next = s->next;
-		keep(s);
+		keep_stack(s);
 	}
 	if (more || !stacks.first)
-		fill(more + KEPT);
+		fill_stack_reserve(more + KEPT);
 	s = stacks.first;
 	if (s) {
 		stacks.first = s->next;

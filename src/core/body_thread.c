@@ -60,7 +60,7 @@ void kbi_body_agent(void *b)
 	__builtin_unreachable(); /* the leader's life does not return */
 }
 
-static void *body(void *arg)
+static void *run_body(void *arg)
 {
 	struct kbi_body *me = arg;
 
@@ -125,7 +125,7 @@ void kbi_body_mask_again(const sigset_t *old)
 
 /* Runs in the child of fork on a worker: the child is no worker, and a program that it executes
  * would start with signals blocked. The drop-in's threads have set their own mask. */
-static void child(void)
+static void restore_child_mask(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 	sigset_t old;
@@ -146,7 +146,7 @@ static uint64_t bits_of(const sigset_t *set)
 	return bits | kbi_everywhere_bit();
 }
 
-static struct kbi_body *here(void)
+static struct kbi_body *body_of_caller(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
@@ -155,10 +155,10 @@ static struct kbi_body *here(void)
 
 /* Learns of a new mask on this worker. A worker's own mask is put back by the code that has kept
  * it; a mask with more in it is the program's. */
-static void masks(long how, const uint64_t *set)
+static void on_mask_change(long how, const uint64_t *set)
 {
 	uint64_t bodys = bits_of(&bodys_mask), new = *set | kbi_everywhere_bit();
-	struct kbi_body *b = here();
+	struct kbi_body *b = body_of_caller();
 
 	if (!b)
 		return;
@@ -190,9 +190,9 @@ static long let_through(int sig)
 
 /* Sends sig to the calling thread itself. libc asks for the kernel thread's number first: the
  * thread may have moved to another kernel thread since. */
-static long to_itself(int tid, int sig)
+static long on_raise_call(int tid, int sig)
 {
-	struct kbi_body *b = here();
+	struct kbi_body *b = body_of_caller();
 
 	if (!b || sig < 1 || sig > 64 || !kbi_body_of_tid(tid))
 		return kbi_sys(SYS_tkill, tid, sig);
@@ -210,10 +210,10 @@ void kbi_body_learn_masks(void)
 	if (kbi_body_open) {
 		bodys_mask = programs_mask;
 	} else {
-		kbi_libcall_masks = masks;
-		kbi_libcall_raise = to_itself;
+		kbi_libcall_masks = on_mask_change;
+		kbi_libcall_raise = on_raise_call;
 	}
-	pthread_atfork(NULL, NULL, child);
+	pthread_atfork(NULL, NULL, restore_child_mask);
 	masked = true;
 }
 
@@ -259,7 +259,7 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 		return made_by_other(fn, arg);
 	if (kbi_sys_from.processes)
 		return kbi_process_start(fn, arg);
-	if ((!kbi_place_programs() || fn == body) && kbi_stock_start(fn, arg))
+	if ((!kbi_place_programs() || fn == run_body) && kbi_stock_start(fn, arg))
 		return 0;
 	pthread_attr_init(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
@@ -273,7 +273,7 @@ int kbi_body_kernel_thread(void *(*fn)(void *), void *arg)
 	return e;
 }
 
-static int start(struct kbi_vp *vp, bool at_once)
+static int start_body(struct kbi_vp *vp, bool at_once)
 {
 	struct kbi_body *b = kbi_spare_record(!vp);
 	static bool led;
@@ -293,7 +293,7 @@ static int start(struct kbi_vp *vp, bool at_once)
 	}
 	b->closes = b->closed = b->leader ? 0 : bits_of(&bodys_mask) & ~bits_of(&programs_mask);
 	e = !at_once || (kbi_sys_from.processes && kbi_body_stack_kept()) ?
-		kbi_body_kernel_thread(body, b) : kbi_stock_start(body, b) ? 0 : EAGAIN;
+		kbi_body_kernel_thread(run_body, b) : kbi_stock_start(run_body, b) ? 0 : EAGAIN;
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (e)
 		kbi_spare_drop(b);
@@ -302,17 +302,17 @@ static int start(struct kbi_vp *vp, bool at_once)
 
 int kbi_body_start(struct kbi_vp *vp)
 {
-	return start(vp, false);
+	return start_body(vp, false);
 }
 
 int kbi_body_start_spare(void)
 {
-	return start(NULL, false);
+	return start_body(NULL, false);
 }
 
 int kbi_body_start_spare_at_once(void)
 {
-	return start(NULL, true);
+	return start_body(NULL, true);
 }
 
 int kbi_body_start_closed(void *(*fn)(void *), void *arg)

@@ -67,7 +67,7 @@ static struct timeval timeval_of(uint64_t ns)
 
 /* ---- what is due: the supervisor ------------------------------------------------------------- */
 
-static void tell(struct timer *t, int overrun)
+static void signal_expiry(struct timer *t, int overrun)
 {
 	siginfo_t info = { .si_signo = t->sig, .si_code = SI_KERNEL };
 
@@ -86,7 +86,7 @@ static void tell(struct timer *t, int overrun)
 		own.pass(t->sig, &info);
 }
 
-static void expire(struct timer *t, uint64_t now)
+static void expire_cpu_timer(struct timer *t, uint64_t now)
 {
 	uint64_t periods = 1;
 
@@ -95,7 +95,7 @@ static void expire(struct timer *t, uint64_t now)
 	if (t->interval)
 		periods += (now - t->due) / t->interval;
 	t->due = t->interval ? t->due + periods * t->interval : 0;
-	tell(t, (int)(periods - 1 < INT_MAX ? periods - 1 : INT_MAX));
+	signal_expiry(t, (int)(periods - 1 < INT_MAX ? periods - 1 : INT_MAX));
 }
 
 static bool is_least(uint64_t *least, uint64_t due)
@@ -142,7 +142,7 @@ static uint64_t first_due(enum kbi_body_clock kind)
 	return least;
 }
 
-static void unwatch(struct watcher *w)
+static void unwatch_process(struct watcher *w)
 {
 	if (w->made)
 		kbi_sys(SYS_timer_delete, w->id);
@@ -150,13 +150,13 @@ static void unwatch(struct watcher *w)
 }
 
 /* Sets the timer on a process's clock; span 0: none. */
-static void watch(struct watcher *w, int pid, enum kbi_body_clock kind, uint64_t span)
+static void watch_process(struct watcher *w, int pid, enum kbi_body_clock kind, uint64_t span)
 {
 	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = KBI_EVERYWHERE_SIGNAL };
 	struct itimerspec spec = { .it_value = kbi_sys_timespec(span) };
 
 	if (w->made && (!pid || pid != w->pid))
-		unwatch(w);
+		unwatch_process(w);
 	if (!pid || (!span && !w->made))
 		return;
 	w->pid = pid;
@@ -175,30 +175,30 @@ static unsigned count_processes(void)
 	return n + 1;
 }
 
-static void watch_all(enum kbi_body_clock kind, uint64_t left)
+static void watch_all_processes(enum kbi_body_clock kind, uint64_t left)
 {
 	struct watcher *w = own.watcher + (size_t)kind * (kbi_warden.most + 1);
 	uint64_t span = left ? left / count_processes() : 0;
 
 	if (left && span < LEAST)
 		span = LEAST;
-	watch(w++, own.supervisor, kind, span);
+	watch_process(w++, own.supervisor, kind, span);
 	for (unsigned i = 0; i < kbi_warden.most; i++)
-		watch(w++, (int)a_load_rlx(&kbi_warden.process[i].pid), kind, span);
+		watch_process(w++, (int)a_load_rlx(&kbi_warden.process[i].pid), kind, span);
 }
 
 /* Returns true if some timer of this clock is due at some time. */
-static bool look_at(enum kbi_body_clock kind)
+static bool check_clock_timers(enum kbi_body_clock kind)
 {
 	uint64_t now = kbi_body_clock_read(kind), due;
 
 	for (unsigned i = 0; i < ALL; i++)
 		if (own.timer[i].kind == kind)
-			expire(&own.timer[i], now);
+			expire_cpu_timer(&own.timer[i], now);
 	if (kind == KBI_BODY_CLOCK_PROF)
 		obey_limit(now);
 	due = first_due(kind);
-	watch_all(kind, !due ? 0 : due > now ? due - now : LEAST);
+	watch_all_processes(kind, !due ? 0 : due > now ? due - now : LEAST);
 	return due;
 }
 
@@ -213,11 +213,11 @@ void kbi_body_timers_look(void)
 		return;
 	own.limit = limit;
 	for (int kind = 0; kind < KBI_BODY_CLOCKS; kind++)
-		any |= look_at((enum kbi_body_clock)kind);
+		any |= check_clock_timers((enum kbi_body_clock)kind);
 	a_store_rlx(&own.active, any);
 }
 
-/* ---- what the program asks for: by the supervisor, in answer --------------------------------- */
+/* ---- what the program asks for: by the supervisor, in answer_timer_request ------------------- */
 
 struct request {
 	long nr;
@@ -231,7 +231,7 @@ struct request {
 	int process;
 };
 
-static struct timer *find(int id)
+static struct timer *find_cpu_timer(int id)
 {
 	for (unsigned i = 0; i < TIMERS; i++)
 		if (own.timer[i].used && own.timer[i].id == id)
@@ -239,7 +239,7 @@ static struct timer *find(int id)
 	return NULL;
 }
 
-static long create(struct request *r)
+static long create_cpu_timer(struct request *r)
 {
 	const struct sigevent *e = &r->event;
 	struct timer *t = own.timer;
@@ -258,7 +258,7 @@ static long create(struct request *r)
 	return 0;
 }
 
-static void show(const struct timer *t, struct request *r)
+static void show_cpu_timer(const struct timer *t, struct request *r)
 {
 	uint64_t now = kbi_body_clock_read(t->kind);
 
@@ -266,7 +266,7 @@ static void show(const struct timer *t, struct request *r)
 	r->had_value = !t->due ? 0 : t->due > now ? t->due - now : 1;
 }
 
-static void set(struct timer *t, const struct request *r)
+static void arm_cpu_timer(struct timer *t, const struct request *r)
 {
 	bool absolute = r->flags & TIMER_ABSTIME;
 
@@ -276,7 +276,7 @@ static void set(struct timer *t, const struct request *r)
 	a_store_rlx(&own.active, 1);
 }
 
-static struct timer *itimer(enum kbi_body_clock kind)
+static struct timer *itimer_of_clock(enum kbi_body_clock kind)
 {
 	struct timer *t = &own.timer[kind == KBI_BODY_CLOCK_USER ? USER_TIMER : PROF_TIMER];
 
@@ -291,13 +291,13 @@ static bool is_itimer(long nr)
 	return nr == SYS_setitimer || nr == SYS_getitimer;
 }
 
-static long answer(void *what)
+static long answer_timer_request(void *what)
 {
 	struct request *r = what;
-	struct timer *t = is_itimer(r->nr) ? itimer(r->kind) : find(r->id);
+	struct timer *t = is_itimer(r->nr) ? itimer_of_clock(r->kind) : find_cpu_timer(r->id);
 
 	if (r->nr == SYS_timer_create)
-		return create(r);
+		return create_cpu_timer(r);
 	if (!t)
 		return -EINVAL;
 	if (r->nr == SYS_timer_getoverrun)
@@ -305,9 +305,9 @@ static long answer(void *what)
 	if (r->nr == SYS_timer_delete)
 		t->used = false;
 	else
-		show(t, r);
+		show_cpu_timer(t, r);
 	if (r->sets)
-		set(t, r);
+		arm_cpu_timer(t, r);
 	kbi_body_timers_look();
 	return 0;
 }
@@ -325,9 +325,9 @@ static uint64_t ns_of(const struct timespec *t)
 	       (uint64_t)t->tv_nsec;
 }
 
-static long ask(struct request *r)
+static long ask_for_timer(struct request *r)
 {
-	return kbi_children_make(answer, r);
+	return kbi_children_make(answer_timer_request, r);
 }
 
 static long make_timer(const long a[6])
@@ -348,7 +348,7 @@ static long make_timer(const long a[6])
 	if (e && e->sigev_notify != SIGEV_NONE && e->sigev_notify != SIGEV_SIGNAL &&
 	    e->sigev_notify != TO_THREAD)
 		return -EINVAL;
-	result = ask(&r);
+	result = ask_for_timer(&r);
 	if (!result)
 		*(int *)a[2] = r.id;
 	return result;
@@ -368,7 +368,7 @@ static long set_timer(const long a[6])
 		return -EINVAL;
 	r.value = ns_of(&new->it_value);
 	r.interval = ns_of(&new->it_interval);
-	result = ask(&r);
+	result = ask_for_timer(&r);
 	if (!result && old)
 		*old = (struct itimerspec){ kbi_sys_timespec(r.had_interval),
 			kbi_sys_timespec(r.had_value) };
@@ -378,7 +378,7 @@ static long set_timer(const long a[6])
 static long get_timer(const long a[6])
 {
 	struct request r = { .nr = SYS_timer_gettime, .id = (int)a[0] };
-	long result = ask(&r);
+	long result = ask_for_timer(&r);
 
 	if (!result)
 		*(struct itimerspec *)a[1] =
@@ -409,14 +409,14 @@ static long use_itimer(long nr, const long a[6])
 		r.interval = ns_of(&(struct timespec){ new->it_interval.tv_sec,
 			new->it_interval.tv_usec * MICRO });
 	}
-	result = ask(&r);
+	result = ask_for_timer(&r);
 	if (!result && old)
 		*old = (struct itimerval){ timeval_of(r.had_interval),
 			timeval_of(r.had_value + MICRO - 1) };
 	return result;
 }
 
-static bool is_cpus(long nr, const long a[6])
+static bool is_cpu_time_call(long nr, const long a[6])
 {
 	switch (nr) {
 	case SYS_timer_create:
@@ -428,7 +428,7 @@ static bool is_cpus(long nr, const long a[6])
 	case SYS_timer_gettime:
 	case SYS_timer_getoverrun:
 	case SYS_timer_delete:
-		return find((int)a[0]) || (int)a[0] >= FIRST_ID;
+		return find_cpu_timer((int)a[0]) || (int)a[0] >= FIRST_ID;
 	case SYS_getrusage:
 		return a[0] == RUSAGE_SELF;
 	default:
@@ -436,11 +436,11 @@ static bool is_cpus(long nr, const long a[6])
 	}
 }
 
-static bool made(long nr, const long a[6], long *r)
+static bool on_cpu_time_call(long nr, const long a[6], long *r)
 {
 	struct request other = { .nr = nr, .id = (int)a[0] };
 
-	if (!is_cpus(nr, a))
+	if (!is_cpu_time_call(nr, a))
 		return false;
 	switch (nr) {
 	case SYS_timer_create:
@@ -463,7 +463,7 @@ static bool made(long nr, const long a[6], long *r)
 		*r = kbi_body_clock_times((struct tms *)a[0]);
 		break;
 	default:
-		*r = ask(&other);
+		*r = ask_for_timer(&other);
 	}
 	return true;
 }
@@ -481,7 +481,7 @@ static void take_itimer(int which, enum kbi_body_clock kind)
 		return;
 	r.value = ns_of(&(struct timespec){ v.it_value.tv_sec, v.it_value.tv_usec * MICRO });
 	r.interval = ns_of(&(struct timespec){ v.it_interval.tv_sec, v.it_interval.tv_usec * MICRO });
-	set(itimer(kind), &r);
+	arm_cpu_timer(itimer_of_clock(kind), &r);
 }
 
 void kbi_body_timers_setup(int supervisor, void (*pass)(int sig, siginfo_t *info))
@@ -494,7 +494,7 @@ void kbi_body_timers_setup(int supervisor, void (*pass)(int sig, siginfo_t *info
 	take_itimer(ITIMER_PROF, KBI_BODY_CLOCK_PROF);
 	take_itimer(ITIMER_VIRTUAL, KBI_BODY_CLOCK_USER);
 	kbi_body_clock_begin(supervisor);
-	kbi_libcall_cpu = made;
+	kbi_libcall_cpu = on_cpu_time_call;
 }
 
 void kbi_body_timers_forget(void)

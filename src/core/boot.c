@@ -162,7 +162,7 @@ static int start_bodies(void)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-static int refuse(int e, const char *why)
+static int refuse_processes(int e, const char *why)
 {
 	kbi_sys_message("virtual processors cannot be processes (option body): %s", why);
 	return e;
@@ -174,11 +174,12 @@ static int open_processes(bool first)
 	int e;
 
 	if (!first || !kbi_solo_is_only_one())
-		return refuse(ENOTSUP, "the program has other kernel threads already, does not "
-				       "start Kochab in its first one, or has no /proc");
+		return refuse_processes(ENOTSUP,
+			"the program has other kernel threads already, does not "
+			"start Kochab in its first one, or has no /proc");
 	e = kbi_process_open(&why);
 	if (e)
-		return refuse(e, why);
+		return refuse_processes(e, why);
 	return 0;
 }
 
@@ -199,19 +200,19 @@ static int begin_processes(void)
 	kbi_meter_main(t, NULL);
 	e = kbi_process_begin(start_bodies, &why);
 	if (e)
-		return refuse(e, why);
+		return refuse_processes(e, why);
 	kbi_foreign_leave(t);
 	return 0;
 }
 
 /* Marks the start as failed: nothing runs on a virtual processor, nor will. */
-static int give_up(int e)
+static int fail_start(int e)
 {
 	kbi_vp_n = 0;
 	return e;
 }
 
-static int start(void)
+static int boot_runtime(void)
 {
 	unsigned n, processors;
 	bool first = kbi_sys_gettid() == (int)kbi_sys(SYS_getpid);
@@ -262,23 +263,23 @@ static int start(void)
 	if (!e)
 		e = kbi_thread_setup();
 	if (e)
-		return give_up(e);
+		return fail_start(e);
 	kbi_handoff_setup();
 	kbi_agent_deadlock = kbi_dump_deadlock;
 	e = kbi_preempt_setup();
 	if (e)
-		return give_up(e);
+		return fail_start(e);
 	kbi_contain_setup();
 	kbi_dump_setup();
 	kbi_body_learn_masks();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
 		e = begin_processes();
-		return e ? give_up(e) : 0; /* the program is as it was */
+		return e ? fail_start(e) : 0; /* the program is as it was */
 	}
 	if (first)
 		e = adopt_main(kbi_vps[0]);
 	if (e)
-		return give_up(e);
+		return fail_start(e);
 	bodies = first;
 	e = start_bodies();
 	if (first)
@@ -287,7 +288,7 @@ static int start(void)
 	return e;
 }
 
-static void say_what_was_chosen(void)
+static void print_choices(void)
 {
 	const char *why = kbi_tcb_why();
 
@@ -341,9 +342,9 @@ int kbi_boot(void)
 	if (kbi_likely(before == RUNNING))
 		return 0;
 	if ((before == NOT_STARTED || before == LACKS_BODIES) && a_cas_acq(&stage, &before, STARTING)) {
-		failure = before == LACKS_BODIES ? start_bodies() : start();
+		failure = before == LACKS_BODIES ? start_bodies() : boot_runtime();
 		if (kbi_options.verbose)
-			say_what_was_chosen();
+			print_choices();
 		kbi_lock_tell(&stage, stage_after(failure));
 	}
 	return wait_for_start() == RUNNING ? 0 : failure;

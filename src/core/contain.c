@@ -3,10 +3,10 @@
  * A signal handler finds the thread where it crashed, or where its process was killed
  * (core/warden). If that is outside the library and the thread holds no lock of libc's that has no
  * owner (os/crash), then all that it leaves behind belongs to it, and every queue is whole. The
- * handler notes the event and returns to `land`, on a stack of its own, still as that thread on its
- * virtual processor. `land` gives back the thread's locks, calls the program's hook, and ends the
- * thread. Anywhere else the signal has its usual effect: it ends the program, after a line that
- * gives the reason. */
+ * handler notes the event and returns to land_lost_thread, on a stack of its own, still as that
+ * thread on its virtual processor. land_lost_thread gives back the thread's locks, calls the
+ * program's hook, and ends the thread. Anywhere else the signal has its usual effect: it ends the
+ * program, after a line that gives the reason. */
 #include "core/contain.h"
 
 #include <errno.h>
@@ -69,22 +69,23 @@ bool kbi_contain_ends_deadlock(void)
 /* ---- records -------------------------------------------------------------------------------- */
 
 /* Writes the record of t's crash. Called with the lock, which it releases. */
-static void note_down(struct kb_thread *t, struct kb_crash_info *i)
+static void record_crash_locked(struct kb_thread *t, struct kb_crash_info *i)
 {
 	memcpy(i->name, t->name, sizeof i->name);
 	notes.note[notes.n++ % NOTES] = (struct note){ t, *i };
 	kbi_lock_leave(&notes.lock);
 }
 
-static void note(struct kb_thread *t, struct kb_crash_info i, const struct kbi_crash_walk *w)
+static void record_crash(struct kb_thread *t, struct kb_crash_info i,
+	const struct kbi_crash_walk *w)
 {
 	i.frames = w->n;
 	memcpy(i.frame, w->frame, w->n * sizeof *w->frame);
 	kbi_lock_take(&notes.lock);
-	note_down(t, &i);
+	record_crash_locked(t, &i);
 }
 
-static bool recall(const struct kb_thread *t, struct kb_crash_info *i)
+static bool recall_crash(const struct kb_thread *t, struct kb_crash_info *i)
 {
 	bool found = false;
 
@@ -104,7 +105,7 @@ int kb_thread_crash_info(kb_thread_t t, struct kb_crash_info *info)
 {
 	struct kb_crash_info i;
 
-	if (!recall(t, &i))
+	if (!recall_crash(t, &i))
 		return ESRCH;
 	*info = i;
 	return 0;
@@ -112,7 +113,8 @@ int kb_thread_crash_info(kb_thread_t t, struct kb_crash_info *info)
 
 void kb_on_crash(void (*fn)(kb_thread_t thread, const struct kb_crash_info *info))
 {
-	/* release: partner is the acquire in tell; the data that fn uses is passed with it */
+	/* release: partner is the acquire in report_lost_thread; the data that fn uses is passed
+	 * with it */
 	a_store_rel(&hook, (void *)(uintptr_t)fn);
 }
 
@@ -227,7 +229,7 @@ static void put_stack(void *s)
 		kbi_sys_unmap(s, STACK);
 }
 
-static void say(const struct kb_thread *t, const struct kb_crash_info *i)
+static void print_lost_thread(const struct kb_thread *t, const struct kb_crash_info *i)
 {
 	const char *space = t->name[0] ? " " : "";
 
@@ -240,21 +242,21 @@ static void say(const struct kb_thread *t, const struct kb_crash_info *i)
 				i->signal, kbi_sys_shown(i->frame[0]), kbi_sys_shown(i->address));
 }
 
-static void tell(struct kb_thread *t)
+static void report_lost_thread(struct kb_thread *t)
 {
 	/* acquire: partner is the release in kb_on_crash */
 	void *fn = a_load_acq(&hook);
 	struct kb_crash_info i;
 
-	if (!recall(t, &i))
+	if (!recall_crash(t, &i))
 		return;
 	if (fn)
 		((void (*)(kb_thread_t, const struct kb_crash_info *))(uintptr_t)fn)(t, &i);
 	else
-		say(t, &i);
+		print_lost_thread(t, &i);
 }
 
-static void give_up(struct kb_thread *t)
+static void give_up_objects(struct kb_thread *t)
 {
 	void *fn = a_load_rlx(&kbi_contain_gives_up);
 
@@ -263,7 +265,7 @@ static void give_up(struct kb_thread *t)
 }
 
 /* Ends the thread in its place, on another stack, outside np brackets. */
-KBI_SWITCHER static void land(void *stack)
+KBI_SWITCHER static void land_lost_thread(void *stack)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 
@@ -275,25 +277,25 @@ KBI_SWITCHER static void land(void *stack)
 	kbi_handoff_end_all(&t->task);
 	if (t->posix && kbi_thread_hooks.lost)
 		kbi_thread_hooks.lost(t);
-	give_up(t);
-	tell(t);
+	give_up_objects(t);
+	report_lost_thread(t);
 	kbi_handoff_end_all(&t->task);
 	kbi_thread_lose(t, put_stack, stack);
 }
 
 /* ---- may it be lost -------------------------------------------------------------------------- */
 
-/* Prepares the handler's return to `land`. Returns false if there is no memory. */
-static bool go_down(struct kb_thread *t, struct kb_crash_info i, const struct kbi_crash_walk *w,
-	void *context)
+/* Prepares the handler's return to land_lost_thread. Returns false if there is no memory. */
+static bool prepare_landing(struct kb_thread *t, struct kb_crash_info i,
+	const struct kbi_crash_walk *w, void *context)
 {
 	char *stack = take_stack();
 
 	if (!stack)
 		return false;
 	t->lost = true;
-	note(t, i, w);
-	kbi_context_go(context, land, stack, stack + STACK);
+	record_crash(t, i, w);
+	kbi_context_go(context, land_lost_thread, stack, stack + STACK);
 	return true;
 }
 
@@ -322,17 +324,17 @@ static const char *why_not(const struct kb_thread *t, const struct kbi_body *b,
 	return why_not_here(t, context);
 }
 
-static struct kb_thread *running(void)
+static struct kb_thread *running_thread(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
 	return self ? kbi_thread_of(self) : NULL;
 }
 
-/* Contains a crash. True: the handler returns to `land`. */
-static bool contain(int sig, siginfo_t *info, void *context)
+/* Contains a crash. True: the handler returns to land_lost_thread. */
+static bool contain_crash(int sig, siginfo_t *info, void *context)
 {
-	struct kb_thread *t = running();
+	struct kb_thread *t = running_thread();
 	struct kbi_body *b = t ? kbi_body_of_task(&t->task) : NULL;
 	struct kb_crash_info i = { .signal = sig, .code = info->si_code,
 		.address = info->si_code > 0 ? info->si_addr : NULL };
@@ -347,7 +349,7 @@ static bool contain(int sig, siginfo_t *info, void *context)
 	if (!why)
 		why = kbi_crash_look(context, info->si_code <= 0 ? KBI_CRASH_SENT : KBI_CRASH_FAULT, &w,
 			&b->crash_guard);
-	if (!why && go_down(t, i, &w, context))
+	if (!why && prepare_landing(t, i, &w, context))
 		return true;
 	kbi_sys_message("signal %d at %p (address %p) ends the program: %s", sig,
 			kbi_sys_shown((void *)kbi_context_at(context)), kbi_sys_shown(i.address),
@@ -357,15 +359,15 @@ static bool contain(int sig, siginfo_t *info, void *context)
 
 /* ---- a killed process ------------------------------------------------------------------------ */
 
-static enum kbi_warden_loss main_is_lost(void)
+static enum kbi_warden_loss end_for_lost_main(void)
 {
 	kbi_sys_message("main was running in a process that was killed: the program ends");
 	return KBI_WARDEN_ENDS;
 }
 
-static enum kbi_warden_loss lose(struct kbi_victim *victim, void *context)
+static enum kbi_warden_loss lose_victim(struct kbi_victim *victim, void *context)
 {
-	struct kb_thread *t = running();
+	struct kb_thread *t = running_thread();
 	struct kbi_body *b = t && t->task.vp ? kbi_body_of_task(&t->task) : NULL;
 	void *frame[KB_CRASH_FRAMES];
 	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
@@ -383,42 +385,42 @@ static enum kbi_warden_loss lose(struct kbi_victim *victim, void *context)
 	    kbi_context_code(kbi_context_at(context)) != KBI_CODE_PROGRAM)
 		return KBI_WARDEN_LATER;
 	if (t->is_main)
-		return main_is_lost();
+		return end_for_lost_main();
 	if (kbi_crash_look(context, KBI_CRASH_ANYWHERE, &w, &b->crash_guard) ||
-	    !go_down(t, (struct kb_crash_info){ .signal = SIGKILL }, &w, context))
+	    !prepare_landing(t, (struct kb_crash_info){ .signal = SIGKILL }, &w, context))
 		return KBI_WARDEN_LATER;
 	return KBI_WARDEN_DONE;
 }
 
 /* Records a loss; called by the supervisor. A process that has the lock may not be able to go on
  * without the supervisor: then nothing is recorded. */
-static void told(struct kb_thread *t)
+static void record_killed_thread(struct kb_thread *t)
 {
 	struct kb_crash_info i = { .signal = SIGKILL };
 
 	t->lost = true;
 	for (unsigned n = 0; n < TRIES; n++) {
 		if (kbi_lock_try(&notes.lock)) {
-			note_down(t, &i);
+			record_crash_locked(t, &i);
 			return;
 		}
 		kbi_sys_yield_to_holder(n);
 	}
 }
 
-static unsigned bury(int pid)
+static unsigned bury_process(int pid)
 {
-	return kbi_thread_lose_system(pid, told);
+	return kbi_thread_lose_system(pid, record_killed_thread);
 }
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 
-static void handler(int sig, siginfo_t *info, void *context)
+static void handle_crash_signal(int sig, siginfo_t *info, void *context)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	int saved = errno;
 
-	if (contain(sig, info, context))
+	if (contain_crash(sig, info, context))
 		return;
 	/* the instruction runs again, or abort raises the signal again, and the program ends as without
 	 * Kochab */
@@ -438,7 +440,7 @@ void kbi_contain_setup(void)
 {
 	/* SIGSEGV and SIGBUS are core/preempt's */
 	static const int signals[] = { SIGILL, SIGFPE, SIGABRT };
-	struct sigaction sa = { .sa_sigaction = handler,
+	struct sigaction sa = { .sa_sigaction = handle_crash_signal,
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER }, old;
 
 	if (!kbi_options.contain)
@@ -449,9 +451,9 @@ void kbi_contain_setup(void)
 		return;
 	}
 	kbi_contain_on = true;
-	kbi_preempt_contain = contain;
-	kbi_warden_lose = lose;
-	kbi_warden_bury = bury;
+	kbi_preempt_contain = contain_crash;
+	kbi_warden_lose = lose_victim;
+	kbi_warden_bury = bury_process;
 	for (unsigned i = 0; i < kbi_countof(signals); i++) {
 		kbi_real.sigaction(signals[i], NULL, &old);
 		if (old.sa_handler != SIG_DFL)

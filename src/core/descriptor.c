@@ -46,7 +46,7 @@ static struct {
 	struct kb_thread *bundles;
 } table;
 
-static void reserve(void)
+static void reserve_table(void)
 {
 	/* a process with limited address space has fewer threads and needs most of the space for
 	 * their stacks */
@@ -83,18 +83,18 @@ int kbi_descriptor_setup(void)
 		}
 		/* a foreign thread may come first of all; kb_init tells the reason */
 		kbi_option_load_quietly();
-		reserve();
+		reserve_table();
 		kbi_lock_tell(&table.ready, 2);
 	}
 	return kbi_descriptor_table.at == kernel_only ? ENOMEM : 0;
 }
 
-static void lock(void)
+static void lock_table(void)
 {
 	kbi_lock_take(&table.lock);
 }
 
-static void unlock(void)
+static void unlock_table(void)
 {
 	kbi_lock_leave(&table.lock);
 }
@@ -123,7 +123,7 @@ static void put_single(struct kb_thread *t)
 }
 
 /* Under the lock: returns a descriptor, a returned or a new one; NULL: all are in use. */
-static struct kb_thread *draw(void)
+static struct kb_thread *draw_descriptor(void)
 {
 	struct kb_thread *t = table.free;
 	uint32_t n = a_load_rlx(&kbi_descriptor_table.used);
@@ -147,10 +147,10 @@ static struct kb_thread *draw_single(void)
 {
 	if (!table.free)
 		table.free = take_bundle();
-	return draw();
+	return draw_descriptor();
 }
 
-static void refill(struct kbi_descriptor_cache *c)
+static void refill_cache(struct kbi_descriptor_cache *c)
 {
 	struct kb_thread *t;
 
@@ -159,15 +159,15 @@ static void refill(struct kbi_descriptor_cache *c)
 	c->spare = NULL;
 	if (c->free)
 		return;
-	lock();
+	lock_table();
 	c->free = take_bundle();
 	c->n = c->free ? BUNDLE : 0;
-	while (c->n < BUNDLE && (t = draw())) {
+	while (c->n < BUNDLE && (t = draw_descriptor())) {
 		t->task.next = (struct kbi_task *)c->free;
 		c->free = t;
 		c->n++;
 	}
-	unlock();
+	unlock_table();
 }
 
 struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c)
@@ -176,12 +176,12 @@ struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c)
 
 	if (!c) {
 		kbi_descriptor_setup();
-		lock();
+		lock_table();
 		t = draw_single();
-		unlock();
+		unlock_table();
 		return t;
 	}
-	refill(c);
+	refill_cache(c);
 	t = c->free;
 	if (t) {
 		c->free = (struct kb_thread *)t->task.next;
@@ -193,12 +193,12 @@ struct kb_thread *kbi_descriptor_alloc_slow(struct kbi_descriptor_cache *c)
 void kbi_descriptor_free_slow(struct kbi_descriptor_cache *c, struct kb_thread *t)
 {
 	if (!c || c->spare) {
-		lock();
+		lock_table();
 		if (c)
 			put_bundle(c->spare);
 		else
 			put_single(t);
-		unlock();
+		unlock_table();
 	}
 	if (!c)
 		return;
@@ -213,7 +213,7 @@ void kbi_descriptor_after_fork(void)
 	if (!a_load_rlx(&table.lock))
 		return;
 	table.free = table.bundles = NULL;
-	unlock();
+	unlock_table();
 }
 
 __attribute__((no_sanitize("thread"))) uint32_t kbi_descriptor_ever_used(void)
@@ -227,7 +227,7 @@ __attribute__((no_sanitize("thread"))) uint32_t kbi_descriptor_ever_used(void)
 
 uint32_t kbi_descriptor_limit(void)
 {
-	/* acquire: pairs with the release in draw */
+	/* acquire: pairs with the release in draw_descriptor */
 	return a_load_acq(&kbi_descriptor_table.used);
 }
 

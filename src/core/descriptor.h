@@ -203,8 +203,8 @@ static inline bool kbi_descriptor_valid(const struct kb_thread *t)
 {
 	uintptr_t off = (uintptr_t)t - (uintptr_t)kbi_descriptor_table.at;
 
-	/* acquire: pairs with the release in draw; if t is below the table, the difference is huge.
-	 * The state's acquire pairs with the release of its owner */
+	/* acquire: pairs with the release in draw_descriptor; if t is below the table, the difference
+	 * is huge. The state's acquire pairs with the release of its owner */
 	return off % sizeof *t == 0 && off / sizeof *t < a_load_acq(&kbi_descriptor_table.used) &&
 	       kbi_state_kind(a_load_acq(&t->task.state)) != KBI_TASK_FREE;
 }

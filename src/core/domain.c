@@ -64,7 +64,8 @@ static void watch_drop(struct kbi_vp *dom, struct kb_thread *t)
 }
 
 /* Queues a waiter that was claimed in dom: on dom if it is bound, else on me. */
-static void ready(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, bool front)
+static void queue_claimed_task(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t,
+	bool front)
 {
 	if (kbi_unlikely(kbi_task_is(t, KBI_TASK_BOUND) && me != dom))
 		kbi_vp_send(dom, t);
@@ -82,7 +83,7 @@ static void watch_poll(struct kbi_vp *me, struct kbi_vp *dom)
 		if (!kbi_domain_watch_changed(w) || a_load_acq(&w->task->state) != dom->waiting_here)
 			continue;
 		kbi_domain_claim(dom, w->task, KBI_WAKE_WATCH);
-		ready(me, dom, w->task, false);
+		queue_claimed_task(me, dom, w->task, false);
 	}
 	if (dom->n_boarded)
 		kbi_domain_boards(me, dom);
@@ -100,7 +101,7 @@ void kbi_domain_disarm(struct kbi_vp *dom, struct kb_thread *t)
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
-static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
+static void expire_deadlines(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 {
 	struct kb_thread *t;
 
@@ -112,7 +113,7 @@ static void expire(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 			continue;
 		}
 		kbi_domain_claim(dom, &t->task, KBI_WAKE_DEADLINE);
-		ready(me, dom, &t->task, false);
+		queue_claimed_task(me, dom, &t->task, false);
 	}
 }
 
@@ -131,7 +132,7 @@ static bool leave_permit(struct kbi_task *t, uint64_t st)
 
 /* Takes the waiter over instead of waking its home VP, if that VP sleeps and offers its domain.
  * Returns true if t is now READY here. */
-static bool pull(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, bool front)
+static bool pull_waiter(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, bool front)
 {
 	bool mine;
 
@@ -207,7 +208,7 @@ KBI_NOINLINE void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, boo
 				return;
 			continue;
 		}
-		if (st != home->waiting_here || !pull(me, home, t, front))
+		if (st != home->waiting_here || !pull_waiter(me, home, t, front))
 			kbi_domain_post(me, home, t, t, front ? KBI_MAIL_NEXT : 0, 0);
 		return;
 	}
@@ -275,7 +276,7 @@ void kbi_domain_watch_fire(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_wat
 		return;
 	}
 	kbi_domain_claim(dom, t, KBI_WAKE_WATCH);
-	ready(me, dom, t, false);
+	queue_claimed_task(me, dom, t, false);
 }
 
 /* ---- looking at every source ----------------------------------------------------------------- */
@@ -288,7 +289,7 @@ static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_tas
 {
 	kbi_domain_claim(dom, t, KBI_WAKE_PERMIT);
 	if (me->cur || kbi_task_is(t, KBI_TASK_BOUND)) {
-		ready(me, dom, t, front);
+		queue_claimed_task(me, dom, t, front);
 		return;
 	}
 	if (kbi_thread_of(t)->chat >= 4 && !a_load_rlx(&kbi_vps[from]->doze)) {
@@ -304,7 +305,7 @@ static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_tas
 /* Puts a cell's message into its owner's descriptor if the owner waits or runs here. It does not
  * touch the cell, which its owner may have given up by now. Returns false if the message was not
  * put. */
-static bool put_got(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, uint64_t st,
+static bool put_cell_value(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_task *t, uint64_t st,
 	void *cell, uint64_t value)
 {
 	return (st == dom->waiting_here || (me == dom && st == dom->running_here)) &&
@@ -322,7 +323,7 @@ static void mail_one(struct kbi_vp *me, struct kbi_vp *dom, unsigned from)
 	/* acquire: pairs with the release store of WAITING in kbi_wait_sleep_on; the context is
 	 * saved */
 	st = a_load_acq(&t->state);
-	if ((kind & KBI_MAIL_CELL) && !put_got(me, dom, t, st, what, value))
+	if ((kind & KBI_MAIL_CELL) && !put_cell_value(me, dom, t, st, what, value))
 		kbi_cell_put(what, value);
 	if (st == dom->waiting_here)
 		resume_by_mail(me, dom, t, from, kind & KBI_MAIL_NEXT);
@@ -348,7 +349,7 @@ struct scan {
 	struct kbi_vp *me, *dom;
 };
 
-static void marked(void *arg, uint32_t index)
+static void on_marked_task(void *arg, uint32_t index)
 {
 	const struct scan *s = arg;
 	struct kbi_task *t = &kbi_descriptor_at(index)->task;
@@ -359,14 +360,14 @@ static void marked(void *arg, uint32_t index)
 		return;
 	}
 	kbi_domain_claim(s->dom, t, KBI_WAKE_PERMIT);
-	ready(s->me, s->dom, t, kbi_descriptor_is_signalled(kbi_thread_of(t)));
+	queue_claimed_task(s->me, s->dom, t, kbi_descriptor_is_signalled(kbi_thread_of(t)));
 }
 
 static void scan_board(struct kbi_vp *me, struct kbi_vp *dom)
 {
 	struct scan s = { me, dom };
 
-	kbi_board_scan(&dom->board, marked, &s);
+	kbi_board_scan(&dom->board, on_marked_task, &s);
 	if (me == dom)
 		kbi_vp_receive(me);
 	else if (a_load_rlx(&dom->inbox))
@@ -381,7 +382,7 @@ void kbi_domain_poll(struct kbi_vp *me, struct kbi_vp *dom, uint64_t now)
 	if (a_load_rlx(&dom->board.marked))
 		scan_board(me, dom);
 	if (dom->n_timed)
-		expire(me, dom, now ? now : kbi_sys_now());
+		expire_deadlines(me, dom, now ? now : kbi_sys_now());
 	if (a_load_rlx(&dom->n_watches))
 		watch_poll(me, dom);
 }

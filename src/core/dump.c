@@ -33,7 +33,7 @@ enum { FRAMES = 24 };
 
 /* Writes a line behind the prefix by which all messages are found. Its newline stays even if the
  * text is cut. */
-static void KBI_PRINTF(2, 3) line(int fd, const char *format, ...)
+static void KBI_PRINTF(2, 3) print_line(int fd, const char *format, ...)
 {
 	static const char prefix[] = "kochab: ";
 	enum { PREFIX = sizeof prefix - 1 };
@@ -66,23 +66,23 @@ static const char *state_name(enum kbi_task_kind k)
 	return names[k];
 }
 
-static void frame(int fd, unsigned n, uintptr_t pc)
+static void print_frame(int fd, unsigned n, uintptr_t pc)
 {
 	Dl_info i;
 
 	if (!dladdr((void *)pc, &i) || !i.dli_fname)
-		line(fd, "    #%-2u 0x%lx\n", n, (unsigned long)pc);
+		print_line(fd, "    #%-2u 0x%lx\n", n, (unsigned long)pc);
 	else if (i.dli_sname)
-		line(fd, "    #%-2u 0x%lx %s+0x%lx (%s)\n", n, (unsigned long)pc, i.dli_sname,
+		print_line(fd, "    #%-2u 0x%lx %s+0x%lx (%s)\n", n, (unsigned long)pc, i.dli_sname,
 		     (unsigned long)(pc - (uintptr_t)i.dli_saddr), i.dli_fname);
 	else
-		line(fd, "    #%-2u 0x%lx %s+0x%lx\n", n, (unsigned long)pc, i.dli_fname,
+		print_line(fd, "    #%-2u 0x%lx %s+0x%lx\n", n, (unsigned long)pc, i.dli_fname,
 		     (unsigned long)(pc - (uintptr_t)i.dli_fbase));
 }
 
 /* Reads two words of a stack, which its thread may leave meanwhile, so that there may be anything
  * instead of a frame: the kernel reads them, and a bad address does not make us fault. */
-static bool peek(uintptr_t at, uintptr_t word[2])
+static bool read_stack_words(uintptr_t at, uintptr_t word[2])
 {
 	struct iovec to = { word, 2 * sizeof *word }, from = { (void *)at, 2 * sizeof *word };
 
@@ -98,7 +98,7 @@ struct seen {
 
 /* Reads t. main's stack is libc's: its frames are followed as long as they climb, for at most 8
  * MiB. */
-__attribute__((no_sanitize("thread"))) static void look_at(const struct kb_thread *t,
+__attribute__((no_sanitize("thread"))) static void snapshot_thread(const struct kb_thread *t,
 	struct seen *s)
 {
 	const volatile struct kb_thread *v = t;
@@ -114,13 +114,13 @@ __attribute__((no_sanitize("thread"))) static void look_at(const struct kb_threa
 }
 
 /* Finds where a saved context goes on: pc and frame pointer. */
-static bool where(uintptr_t sp, uintptr_t *pc, uintptr_t *fp)
+static bool read_context(uintptr_t sp, uintptr_t *pc, uintptr_t *fp)
 {
 #if defined(KBI_FRAME_RIP)
 	_Static_assert(KBI_FRAME_RIP == KBI_FRAME_RBP + 8, "read together");
 	uintptr_t word[2];
 
-	if (!peek(sp + KBI_FRAME_RBP, word))
+	if (!read_stack_words(sp + KBI_FRAME_RBP, word))
 		return false;
 	*fp = word[0];
 	*pc = word[1];
@@ -136,13 +136,14 @@ static void backtrace_of(int fd, const struct kb_thread *t, const struct seen *s
 {
 	uintptr_t pc, fp, low = s->low;
 
-	if (kbi_task_is(&t->task, KBI_TASK_NOT_STARTED) || !where(s->sp, &pc, &fp))
+	if (kbi_task_is(&t->task, KBI_TASK_NOT_STARTED) || !read_context(s->sp, &pc, &fp))
 		return;
 	for (unsigned n = 0; n < FRAMES && pc; n++) {
 		uintptr_t f[2];
 
-		frame(fd, n, pc);
-		if (fp < low || fp + sizeof f > s->high || fp % sizeof *f || !peek(fp, f))
+		print_frame(fd, n, pc);
+		if (fp < low || fp + sizeof f > s->high || fp % sizeof *f ||
+		    !read_stack_words(fp, f))
 			return;
 		low = fp + 1;
 		fp = f[0];
@@ -151,7 +152,7 @@ static void backtrace_of(int fd, const struct kb_thread *t, const struct seen *s
 }
 
 /* Prints a thread. open: its addresses may be seen. */
-static void thread(int fd, const struct kb_thread *t, bool open)
+static void print_thread_state(int fd, const struct kb_thread *t, bool open)
 {
 	/* acquire: partner is the release store of the state */
 	uint64_t st = a_load_acq(&t->task.state);
@@ -160,23 +161,23 @@ static void thread(int fd, const struct kb_thread *t, bool open)
 
 	if (k == KBI_TASK_FREE)
 		return;
-	look_at(t, &s);
+	snapshot_thread(t, &s);
 	if (k == KBI_TASK_FOREIGN || k == KBI_TASK_NEW || k == KBI_TASK_DONE)
-		line(fd, "  thread #%u \"%s\" %s\n", t->task.index, s.name, state_name(k));
+		print_line(fd, "  thread #%u \"%s\" %s\n", t->task.index, s.name, state_name(k));
 	else
-		line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, s.name, state_name(k),
-		     kbi_state_vp(st),
+		print_line(fd, "  thread #%u \"%s\" %s on VP %u%s%s%s\n", t->task.index, s.name,
+		     state_name(k), kbi_state_vp(st),
 		     s.has_deadline ? ", with a deadline" : "", s.watches ? ", watching a word" : "",
 		     kbi_task_is(&t->task, KBI_TASK_BOUND) ? ", bound" : "");
 	if ((k == KBI_TASK_WAITING || k == KBI_TASK_READY) && open)
 		backtrace_of(fd, t, &s);
 }
 
-static void vp(int fd, const struct kbi_vp *v)
+static void print_vp(int fd, const struct kbi_vp *v)
 {
 	static const char *const idle[] = { "busy", "polling", "sleeping" };
 
-	line(fd, "  VP %u (kernel thread %d) %s, %u ready, %llu switches\n", v->id,
+	print_line(fd, "  VP %u (kernel thread %d) %s, %u ready, %llu switches\n", v->id,
 	     (int)a_load_rlx(&v->tid),
 	     idle[a_load_rlx(&v->s->idle)], kbi_vp_backlog(v), (unsigned long long)kbi_vp_progress(v));
 }
@@ -186,18 +187,19 @@ void kbi_dump(int fd)
 	uint32_t n = kbi_descriptor_limit();
 	bool open = kbi_sys_is_open();
 
-	line(fd, "%u virtual processors, scheduler %s\n", kbi_vp_n,
+	print_line(fd, "%u virtual processors, scheduler %s\n", kbi_vp_n,
 		kbi_vp_n ? kbi_vps[0]->sched->name : "-");
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		vp(fd, kbi_vps[i]);
-	line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(),
+		print_vp(fd, kbi_vps[i]);
+	print_line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(),
 		kbi_spare_counts().idle);
 	if (kbi_contain_lost())
-		line(fd, "  %u threads were lost by crashes\n", kbi_contain_lost());
+		print_line(fd, "  %u threads were lost by crashes\n", kbi_contain_lost());
 	if (!open)
-		line(fd, "  no backtraces: the program's memory is not to be seen (it is not dumpable)\n");
+		print_line(fd,
+		     "  no backtraces: the program's memory is not to be seen (it is not dumpable)\n");
 	for (uint32_t i = 0; i < n; i++)
-		thread(fd, kbi_descriptor_at(i), open);
+		print_thread_state(fd, kbi_descriptor_at(i), open);
 }
 
 /* Returns the kernel threads of a process, by counting the entries in its folder; 0: unknown. */
@@ -312,7 +314,7 @@ static bool is_wished(void)
 	return a_load_rlx(&wished);
 }
 
-static uint64_t grant(uint64_t now)
+static uint64_t grant_dump(uint64_t now)
 {
 	(void)now;
 	if (is_wished() && a_xchg_rlx(&wished, 0))
@@ -332,14 +334,14 @@ static bool has_room(void)
 
 /* Requests a dump in a handler, on any stack: the lookout prints the list, if there is a
  * lookout. */
-static void wish(void)
+static void request_dump(void)
 {
 	a_store_rlx(&wished, 1);
 	a_fence_sc(); /* partner: the fence in sleep_long of the lookout */
 	if (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE)
 		kbi_lookout_wake();
 	else if (has_room())
-		grant(0);
+		grant_dump(0);
 	else
 		kbi_sys_message("the interrupted thread's stack has no room for a list of threads: "
 				"ask again");
@@ -352,32 +354,33 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		const struct kbi_vp *v = kbi_vps[i];
 
-		line(STDERR_FILENO,
+		print_line(STDERR_FILENO,
 		     "VP %u: %llu switches, %llu messages, %llu sleeps, %llu ticks, "
 		     "%llu threads given, %llu taken\n",
 		     i, (unsigned long long)kbi_vp_progress(v), (unsigned long long)v->n_mail,
 		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks,
 		     (unsigned long long)v->s->given, (unsigned long long)v->s->taken);
 		if (v->apart.n_moves)
-			line(STDERR_FILENO, "VP %u: %llu times to a processor where no VP was\n", i,
+			print_line(STDERR_FILENO,
+			     "VP %u: %llu times to a processor where no VP was\n", i,
 			     (unsigned long long)v->apart.n_moves);
 		if (v->n_ended)
-			line(STDERR_FILENO,
+			print_line(STDERR_FILENO,
 			     "VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
 			     (unsigned long long)v->n_ended, (unsigned long long)v->n_brief);
 	}
-	line(STDERR_FILENO,
+	print_line(STDERR_FILENO,
 	     "at most %u threads at once, main and kernel threads that called included\n",
 	     kbi_descriptor_ever_used());
 	if (kbi_contain_lost())
-		line(STDERR_FILENO, "%u threads were lost by crashes\n", kbi_contain_lost());
-	line(STDERR_FILENO,
+		print_line(STDERR_FILENO, "%u threads were lost by crashes\n", kbi_contain_lost());
+	print_line(STDERR_FILENO,
 	     "%u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
 	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
 }
 
 /* Removes the handler in the child of fork, which is a program of a single thread. */
-static void child(void)
+static void remove_quit_handler(void)
 {
 	struct sigaction now, dfl = { .sa_handler = SIG_DFL };
 
@@ -394,8 +397,8 @@ void kbi_dump_setup(void)
 		atexit(print_stats);
 	if (!kbi_sys_is_open())
 		return; /* SIGQUIT, which its caller may send, ends it as ever */
-	kbi_lookout_dump = (struct kbi_lookout_duty){ grant, is_wished };
-	kbi_preempt_wished = wish;
+	kbi_lookout_dump = (struct kbi_lookout_duty){ grant_dump, is_wished };
+	kbi_preempt_wished = request_dump;
 	if (!kbi_options.dump_on_quit)
 		return;
 	sigfillset(&sa.sa_mask);
@@ -404,5 +407,5 @@ void kbi_dump_setup(void)
 	if (old.sa_handler != SIG_DFL)
 		return;
 	kbi_real.sigaction(SIGQUIT, &sa, NULL);
-	pthread_atfork(NULL, NULL, child);
+	pthread_atfork(NULL, NULL, remove_quit_handler);
 }

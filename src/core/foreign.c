@@ -20,7 +20,7 @@ static bool no_key;
 int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object,
 	void *dso) __attribute__((weak));
 
-static void leave(void *arg)
+static void end_foreign_thread(void *arg)
 {
 	void (*at_end)(struct kb_thread *) =
 		(void (*)(struct kb_thread *))(uintptr_t)a_load_rlx(&kbi_foreign_at_end);
@@ -46,7 +46,7 @@ static void make_key(void)
 	if (a_load_acq(&key_state) == 2)
 		return;
 	if (a_cas_acq(&key_state, &none, 1)) {
-		no_key = kbi_real.pthread_key_create(&key, leave) != 0;
+		no_key = kbi_real.pthread_key_create(&key, end_foreign_thread) != 0;
 		if (no_key && !__cxa_thread_atexit_impl)
 			kbi_sys_fatal("no pthread key left for kernel threads that use Kochab");
 		kbi_lock_tell(&key_state, 2);
@@ -70,7 +70,7 @@ struct kbi_task *kbi_foreign_enter(void)
 	kbi_self_tls = &t->task;
 	make_key();
 	if (kbi_unlikely(no_key))
-		__cxa_thread_atexit_impl(leave, t, &kbi_foreign_at_end);
+		__cxa_thread_atexit_impl(end_foreign_thread, t, &kbi_foreign_at_end);
 	else
 		kbi_real.pthread_setspecific(key, t);
 	return &t->task;
@@ -84,7 +84,8 @@ void kbi_foreign_after_fork(void)
 
 /* Returns ETIMEDOUT: the deadline had come before; EINTR: a handler has run; 0: the caller looks
  * again. */
-static int wait_until(struct kbi_task *self, const a32 *word, uint32_t expected, uint64_t deadline)
+static int wait_on_futex_word(struct kbi_task *self, const a32 *word, uint32_t expected,
+	uint64_t deadline)
 {
 	uint64_t now = deadline == UINT64_MAX ? 0 : kbi_sys_now(), ns = deadline - now;
 	struct timespec left = kbi_sys_timespec(ns);
@@ -114,7 +115,7 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 
 		if (word & 1)
 			return 0;
-		e = wait_until(self, &t->futex, word, deadline);
+		e = wait_on_futex_word(self, &t->futex, word, deadline);
 		if (e)
 			return e == EINTR ? 0 : e;
 	}
@@ -123,7 +124,7 @@ int kbi_foreign_sleep(struct kbi_task *self, uint64_t deadline)
 int kbi_foreign_sleep_at(struct kbi_task *self, const a32 *word, uint32_t seen, uint64_t deadline)
 {
 	kbi_thread_of(self)->reason = KBI_WAKE_PERMIT;
-	return wait_until(self, word, seen, deadline) == ETIMEDOUT ? ETIMEDOUT : 0;
+	return wait_on_futex_word(self, word, seen, deadline) == ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
 void kbi_foreign_wake(struct kbi_task *task)
@@ -149,10 +150,10 @@ void kbi_foreign_disown(void)
 		a_sub_rlx(&count, 1);
 }
 
-static void forget(struct kb_thread *t)
+static void forget_foreign_thread(struct kb_thread *t)
 {
 	kbi_real.pthread_setspecific(key, NULL);
-	leave(t);
+	end_foreign_thread(t);
 }
 
 bool kbi_foreign_undo(void)
@@ -162,7 +163,7 @@ bool kbi_foreign_undo(void)
 	if (no_key)
 		kbi_foreign_disown();
 	else
-		forget(kbi_thread_of(kbi_self_tls));
+		forget_foreign_thread(kbi_thread_of(kbi_self_tls));
 	return !kbi_self_tls;
 }
 
@@ -183,6 +184,6 @@ void kbi_foreign_show(struct kbi_task *self)
 	struct kbi_task *childs = kbi_self_tls;
 
 	if (kbi_unlikely(childs && !no_key))
-		forget(kbi_thread_of(childs));
+		forget_foreign_thread(kbi_thread_of(childs));
 	kbi_self_tls = self;
 }

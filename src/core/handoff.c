@@ -89,7 +89,7 @@ bool kbi_handoff_has_spare(void)
 }
 
 /* Wakes the lookout, which sleeps or does not run yet, after a VP was lent. */
-static KBI_NOINLINE void ring(void)
+static KBI_NOINLINE void ring_lookout(void)
 {
 	kbi_lookout_wake();
 	/* without the lookout the call blocks the VP; the next call tries again */
@@ -115,7 +115,7 @@ int kbi_handoff_start_lookout(void)
 /* ---- begin ----------------------------------------------------------------------------------- */
 
 /* Lends vp. b is vp's own worker; for the VP no thread runs on b. */
-static inline void lend(struct kbi_vp *vp, struct kbi_body *b)
+static inline void lend_vp(struct kbi_vp *vp, struct kbi_body *b)
 {
 	uint64_t word = ++b->seq << KBI_LENDING_INDEX_BITS | b->index;
 
@@ -124,12 +124,12 @@ static inline void lend(struct kbi_vp *vp, struct kbi_body *b)
 	 * the fence in sleep_long of core/lookout */
 	a_xchg_acqrel(&vp->lent, b->lent);
 	if (kbi_unlikely(a_load_rlx(&kbi_lookout_bell) != KBI_BELL_AWAKE))
-		ring();
+		ring_lookout();
 }
 
 /* Gives vp to an idle worker at once if threads are ready here and an idle worker waits. Returns
  * true if it did. */
-static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
+static bool give_vp_now(struct kbi_vp *vp, struct kbi_body *b)
 {
 	struct kbi_body *spare = kbi_vp_backlog(vp) ? kbi_spare_take() : NULL;
 
@@ -143,7 +143,7 @@ static bool give_now(struct kbi_vp *vp, struct kbi_body *b)
 }
 
 /* Takes the thread off its VP, which is still its own. Returns the worker. */
-static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
+static inline struct kbi_body *depart_from_vp(struct kb_thread *t, struct kbi_vp *vp)
 {
 	struct kbi_body *b = vp->body;
 
@@ -166,7 +166,7 @@ static inline struct kbi_body *depart(struct kb_thread *t, struct kbi_vp *vp)
 	return b;
 }
 
-static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *habit)
+static inline void begin_blocking_call(enum kbi_handoff_hint hint, struct kbi_handoff_habit *habit)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = kbi_thread_of(self);
@@ -182,34 +182,34 @@ static inline void begin(enum kbi_handoff_hint hint, struct kbi_handoff_habit *h
 	}
 	kbi_np_enter(self);
 	vp = self->vp;
-	b = depart(t, vp);
+	b = depart_from_vp(t, vp);
 	b->habit = habit;
 	if (kbi_unlikely(habit && kbi_vp_backlog(vp)))
 		b->begun_at = kbi_sys_now();
 	/* kept: light threads that were preempted here must come back to this worker's TLS block, so
 	 * all other work of the VP, its mail, too, waits for the call: kochab/kochab.h documents
 	 * that */
-	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_now(vp, b)))
-		lend(vp, b);
+	if (kbi_likely(!b->kept) && (hint != KBI_HANDOFF_SURELY || !give_vp_now(vp, b)))
+		lend_vp(vp, b);
 	kbi_place_leave(); /* neither the call nor a child that it makes is bound with the VP */
 	kbi_np_leave(self);
 }
 
 void kbi_handoff_begin(enum kbi_handoff_hint hint)
 {
-	begin(hint, NULL);
+	begin_blocking_call(hint, NULL);
 }
 
 void kbi_handoff_begin_as(struct kbi_handoff_habit *habit)
 {
-	begin(kbi_unlikely(a_load_rlx(&habit->lasts)) ? KBI_HANDOFF_SURELY : KBI_HANDOFF_PERHAPS,
-		habit);
+	begin_blocking_call(kbi_unlikely(a_load_rlx(&habit->lasts)) ? KBI_HANDOFF_SURELY :
+		KBI_HANDOFF_PERHAPS, habit);
 }
 
 /* Learns from the end of a call of a kind. lost: b's VP is another worker's; if it was lent the
  * call lasted, or the lookout would not have taken the VP. A VP given in vain costs a tenth of a
  * wait for the lookout. */
-static void learn(struct kbi_body *b, bool lost)
+static void learn_habit(struct kbi_body *b, bool lost)
 {
 	enum { LASTED = 50000 /* ns */, TIMES = 10 };
 	struct kbi_handoff_habit *h = b->habit;
@@ -225,7 +225,7 @@ static void learn(struct kbi_body *b, bool lost)
 
 /* Gives away the VP that b has lent. Returns true when it is another worker's; false: no kernel
  * thread can be had. */
-static bool give_away(struct kbi_body *b)
+static bool give_vp_away(struct kbi_body *b)
 {
 	enum { NAP = 100000 /* ns */, TIMES = 100 };
 	struct timespec nap = { 0, NAP };
@@ -239,7 +239,7 @@ static bool give_away(struct kbi_body *b)
 		spare = kbi_spare_take();
 		if (spare) {
 			kbi_solo_end();
-			/* acquire, release: partners as in core/lending's take */
+			/* acquire, release: partners as in core/lending's take_lent_vp */
 			if (a_cas_acqrel(&b->home->lent, &word, TAKEN))
 				kbi_lending_give(b->home, spare);
 			else
@@ -257,7 +257,7 @@ bool kbi_handoff_keep(struct kbi_task *self)
 {
 	struct kbi_body *b = &kbi_spare_bodies[kbi_thread_of(self)->body];
 
-	if (b->kept || !give_away(b))
+	if (b->kept || !give_vp_away(b))
 		return false;
 	b->found = 0;
 	kbi_place_leave();
@@ -277,8 +277,8 @@ bool kbi_handoff_is_kept(const struct kb_thread *t)
 
 bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
 {
-	/* acquire: partners are the CAS in core/lending's take and in give_away; the guest was set
-	 * before */
+	/* acquire: partners are the CAS in core/lending's take_lent_vp and in give_vp_away; the
+	 * guest was set before */
 	const struct kbi_body *b = a_load_acq(&vp->lent) == TAKEN ? kbi_body_of_tid(tid) : NULL;
 
 	return b && a_load_rlx(&b->guest);
@@ -295,7 +295,7 @@ bool kbi_handoff_found(struct kbi_task *self, void *context)
 	if (kbi_handoff_departs)
 		kbi_handoff_departs(self, context);
 	kbi_np_enter(self);
-	b = depart(kbi_thread_of(self), vp);
+	b = depart_from_vp(kbi_thread_of(self), vp);
 	b->found = 1;
 	a_store_rlx(&vp->asked, 0);
 	a_store_rlx(&vp->lent, TAKEN);
@@ -316,7 +316,7 @@ static inline void take_permit(struct kb_thread *t)
 }
 
 /* Makes t run on vp, which is its own and not lent any more. */
-static inline void go_on(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
+static inline void resume_on_vp(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
 {
 	t->body = 0;
 	a_store_rlx(&b->guest, NULL);
@@ -332,11 +332,12 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 	uint64_t word = b->lent;
 	struct kbi_vp *vp = b->home;
 
-	/* acquire, release: partner is the CAS in core/lending's take or kbi_lending_win */
+	/* acquire, release: partner is the CAS in core/lending's take_lent_vp or
+	 * kbi_lending_win */
 	if (!b->kept && (!word || !a_cas_acqrel(&vp->lent, &word, 0)))
 		return false;
 	kbi_place_take(vp);
-	go_on(t, b, vp);
+	resume_on_vp(t, b, vp);
 	return true;
 }
 
@@ -344,7 +345,7 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 
 /* Makes b the worker of vp, which is won. Its thread t goes on where it is; the agent that b once
  * ran becomes vp's. */
-static void become(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
+static void become_worker(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
 {
 	vp->cur = t;
 	vp->cur_tp = b->cur_tp;
@@ -357,19 +358,19 @@ static void become(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
 		kbi_handoff_takes(vp, &t->task);
 }
 
-static bool take_lent(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
+static bool win_lent_vp(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
 {
 	if (!kbi_lending_win(vp))
 		return false;
-	become(b, t, vp);
+	become_worker(b, t, vp);
 	a_store_rel(&vp->lent, 0); /* partner: the acquire in kbi_handoff_is_given */
-	go_on(t, b, vp);
+	resume_on_vp(t, b, vp);
 	return true;
 }
 
 /* Returns the VP where t goes on: its old VP if that has nothing to do, or another VP without
  * work. */
-static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
+static struct kbi_vp *destination_of_task(struct kbi_task *t, struct kbi_vp *home)
 {
 	if (kbi_task_is(t, KBI_TASK_BOUND))
 		return kbi_vps[kbi_thread_of(t)->bound];
@@ -385,37 +386,37 @@ static struct kbi_vp *destination(struct kbi_task *t, struct kbi_vp *home)
 /* Takes another VP for t, whose own VP has another worker: a VP that is lent for a call that still
  * lasts, and has nothing to do. A lent VP with work, which goes first then, only if no VP is
  * idle. */
-static bool take_another(struct kb_thread *t, struct kbi_body *b)
+static bool take_another_vp(struct kb_thread *t, struct kbi_body *b)
 {
-	struct kbi_vp *to = destination(&t->task, b->home);
+	struct kbi_vp *to = destination_of_task(&t->task, b->home);
 
 	if (a_load_rlx(&b->changed))
 		return false;
 	if (kbi_task_is(&t->task, KBI_TASK_BOUND))
-		return take_lent(t, b, to);
+		return win_lent_vp(t, b, to);
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		struct kbi_vp *vp = kbi_vps[(b->home->id + i) % kbi_vp_n];
 
 		if (a_load_rlx(&vp->lent) & ~TAKEN && !kbi_agent_has_work(vp, kbi_sys_now()) &&
-		    take_lent(t, b, vp))
+		    win_lent_vp(t, b, vp))
 			return true;
 	}
-	return a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY && take_lent(t, b, to);
+	return a_load_rlx(&to->s->idle) == KBI_IDLE_BUSY && win_lent_vp(t, b, to);
 }
 
 /* Yields the processor, then tries again, if all VPs are busy and threads wait for the old VP: many
  * have come back at once. Most likely they are all about to lend again, and the thread that runs
  * there wants this very processor. */
-static bool take_soon(struct kb_thread *t, struct kbi_body *b)
+static bool take_vp_after_yield(struct kb_thread *t, struct kbi_body *b)
 {
 	if (!kbi_vp_backlog(b->home) && !a_load_rlx(&b->home->inbox))
 		return false;
 	kbi_sys_yield();
-	return take_another(t, b);
+	return take_another_vp(t, b);
 }
 
 /* Sends the thread to a VP. Runs on the agent's stack: the thread's context is saved. */
-static void *sent(void *arg)
+static void *send_to_vp(void *arg)
 {
 	struct kb_thread *t = arg;
 	struct kbi_body *b = &kbi_spare_bodies[t->body];
@@ -423,13 +424,13 @@ static void *sent(void *arg)
 	t->body = 0;
 	a_store_rlx(&b->guest, NULL);
 	a_sub_rlx(&kbi_lending_away, 1);
-	kbi_vp_send(destination(&t->task, b->home), &t->task);
+	kbi_vp_send(destination_of_task(&t->task, b->home), &t->task);
 	return NULL;
 }
 
 /* Leaves this worker, whose VP has another worker: it becomes idle, and the thread goes on
  * elsewhere. */
-static KBI_SWITCHER void rejoin(struct kb_thread *t, struct kbi_body *b)
+static KBI_SWITCHER void leave_worker(struct kb_thread *t, struct kbi_body *b)
 {
 	struct kbi_task *self = &t->task;
 	uint64_t fp = kbi_fp_get();
@@ -445,7 +446,7 @@ static KBI_SWITCHER void rejoin(struct kb_thread *t, struct kbi_body *b)
 		kbi_tp_set(b->tp);
 #endif
 	kbi_san_depart(&saved, &b->san);
-	kbi_ctx_switch_bare(&self->ctx, &b->ctx, sent, t);
+	kbi_ctx_switch_bare(&self->ctx, &b->ctx, send_to_vp, t);
 	kbi_san_arrive(saved);
 	self = kbi_self_raw();
 	if (!KBI_CTX_BARE || self->tp)
@@ -455,11 +456,11 @@ static KBI_SWITCHER void rejoin(struct kb_thread *t, struct kbi_body *b)
 	take_permit(kbi_thread_of(self));
 }
 
-static KBI_SWITCHER void rejoin_keeping_errno(struct kb_thread *t, struct kbi_body *b)
+static KBI_SWITCHER void leave_keeping_errno(struct kb_thread *t, struct kbi_body *b)
 {
 	int e = get_errno();
 
-	rejoin(t, b); /* inside np brackets */
+	leave_worker(t, b); /* inside np brackets */
 	set_errno(e);
 }
 
@@ -473,7 +474,7 @@ static KBI_SWITCHER void let_others_go_first(void)
 }
 
 /* Ends a call. word: the futex word where the call was woken; NULL: it was none. */
-KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
+KBI_SWITCHES static inline __attribute__((always_inline)) bool end_blocking_call(void *word)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = kbi_thread_of(self);
@@ -487,24 +488,24 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 	kbi_np_enter(self);
 	if (kbi_likely(have_back(t, b))) {
 		if (kbi_unlikely(b->begun_at))
-			learn(b, false);
+			learn_habit(b, false);
 		kbi_np_leave(self);
 		return true;
 	}
 	if (b->habit)
-		learn(b, true);
-	if (take_another(t, b)) {
+		learn_habit(b, true);
+	if (take_another_vp(t, b)) {
 		kbi_np_leave(self);
 		let_others_go_first();
 		return true;
 	}
 	if (word)
 		kbi_sys_futex_wake_shared(word, 1);
-	if (take_soon(t, b)) {
+	if (take_vp_after_yield(t, b)) {
 		kbi_np_leave(self);
 		let_others_go_first();
 	} else {
-		rejoin_keeping_errno(t, b);
+		leave_keeping_errno(t, b);
 		kbi_np_leave(kbi_self_raw());
 	}
 	return true;
@@ -512,7 +513,7 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool end(void *word)
 
 KBI_SWITCHER bool kbi_handoff_end(void)
 {
-	return end(NULL);
+	return end_blocking_call(NULL);
 }
 
 KBI_SWITCHER bool kbi_handoff_end_found(struct kbi_task *self)
@@ -540,7 +541,7 @@ KBI_SWITCHER void kbi_handoff_end_all(struct kbi_task *self)
 
 int kbi_handoff_tid(const struct kb_thread *t)
 {
-	/* acquire: partner is the release of the state in depart */
+	/* acquire: partner is the release of the state in depart_from_vp */
 	if (!kbi_handoff_is_away(t))
 		return 0;
 	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++)
@@ -577,7 +578,7 @@ void kbi_handoff_helps_no_more(void)
 /* Runs in the child of fork, which has a single kernel thread: a VP that it lent cannot be taken,
  * and it is not the worker of a VP that was taken. If it is no VP it must not wait for the thread
  * that was alone here, perhaps in a section. */
-static void child(void)
+static void reset_fork_child(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
@@ -615,7 +616,7 @@ static KBI_SWITCHER long wait_in_libc(const long a[6])
 		kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
 	r = kbi_endable_call(SYS_futex, a);
 	if (lends)
-		end(r ? NULL : (void *)a[0]);
+		end_blocking_call(r ? NULL : (void *)a[0]);
 	return r;
 }
 
@@ -623,5 +624,5 @@ void kbi_handoff_setup(void)
 {
 	kbi_libcall_futex = wait_in_libc;
 	kbi_lending_setup();
-	pthread_atfork(NULL, NULL, child);
+	pthread_atfork(NULL, NULL, reset_fork_child);
 }

@@ -63,7 +63,7 @@ bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid);
  * approximate. */
 static inline bool kbi_handoff_is_away(const struct kb_thread *t)
 {
-	/* acquire: partner is the release store in depart, behind the store of t->body */
+	/* acquire: partner is the release store in depart_from_vp, behind the store of t->body */
 	return kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_BLOCKED;
 }
 

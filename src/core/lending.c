@@ -57,8 +57,8 @@ bool kbi_lending_win(struct kbi_vp *vp)
 {
 	uint64_t word = a_load_rlx(&vp->lent);
 
-	/* acquire, release: partners as in take. No thread runs alone since the caller has lost its
-	 * VP */
+	/* acquire, release: partners as in take_lent_vp. No thread runs alone since the caller
+	 * has lost its VP */
 	if (word == 0 || word == TAKEN || !a_cas_acqrel(&vp->lent, &word, TAKEN))
 		return false;
 	a_store_rlx(&kbi_spare_bodies[word & ((1 << KBI_LENDING_INDEX_BITS) - 1)].displaced, 1);
@@ -78,7 +78,7 @@ static struct seen {
 
 /* Takes vp for an idle worker. Returns false if the call was over in time, or there is no idle
  * worker yet. */
-static bool take(struct kbi_vp *vp, uint64_t word)
+static bool take_lent_vp(struct kbi_vp *vp, uint64_t word)
 {
 	struct kbi_body *spare = kbi_spare_take();
 
@@ -88,7 +88,8 @@ static bool take(struct kbi_vp *vp, uint64_t word)
 	}
 	/* before any thread runs beside the thread that is away */
 	kbi_solo_end();
-	/* acquire: partner is the exchange in core/handoff's lend; release: the CAS in its have_back */
+	/* acquire: partner is the exchange in core/handoff's lend_vp; release: the CAS in its
+	 * have_back */
 	if (a_cas_acqrel(&vp->lent, &word, TAKEN)) {
 		kbi_lending_give(vp, spare);
 		return true;
@@ -98,9 +99,9 @@ static bool take(struct kbi_vp *vp, uint64_t word)
 }
 
 /* Returns true if vp is lent and stays so; takes it when it is time. */
-static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken)
+static bool check_lent_vp(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken)
 {
-	/* acquire: partner is the exchange in core/handoff's lend */
+	/* acquire: partner is the exchange in core/handoff's lend_vp */
 	uint64_t word = a_load_acq(&vp->lent);
 
 	if (word == 0 || word == TAKEN) {
@@ -112,11 +113,11 @@ static bool look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, bool *taken
 		return true;
 	}
 	if (now - s->since >= LONG || !vp->plain || kbi_agent_has_work(vp, now))
-		*taken |= take(vp, word);
+		*taken |= take_lent_vp(vp, word);
 	return true;
 }
 
-static uint64_t look(uint64_t now)
+static uint64_t scan_lent_vps(uint64_t now)
 {
 	bool lent = false, taken = false;
 	uint64_t first = UINT64_MAX; /* deadline of a thread that waits where a VP is lent */
@@ -124,7 +125,7 @@ static uint64_t look(uint64_t now)
 	if (kbi_unlikely(kbi_stock_is_low()))
 		kbi_spare_tell();
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		if (look_at(kbi_vps[i], &seen[i], now, &taken)) {
+		if (check_lent_vp(kbi_vps[i], &seen[i], now, &taken)) {
 			lent = true;
 			first = kbi_lookout_sooner(first, a_load_rlx(&kbi_vps[i]->next_deadline));
 		}
@@ -141,7 +142,7 @@ static bool any_lent(void)
 	lookout.quiet = 0;
 	lookout.nap = NAP_MIN;
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		/* acquire: partner is the exchange in core/handoff's lend, also a full fence */
+		/* acquire: partner is the exchange in core/handoff's lend_vp, also a full fence */
 		if (a_load_acq(&kbi_vps[i]->lent) & ~TAKEN)
 			return true;
 	return false;
@@ -149,5 +150,5 @@ static bool any_lent(void)
 
 void kbi_lending_setup(void)
 {
-	kbi_lookout_lent = (struct kbi_lookout_duty){ look, any_lent };
+	kbi_lookout_lent = (struct kbi_lookout_duty){ scan_lent_vps, any_lent };
 }

@@ -53,14 +53,14 @@ int kb_key_delete(kb_key_t key)
 	return (seq & 1) && a_cas_acqrel(&keys[key].seq, &seq, seq + 1) ? 0 : EINVAL;
 }
 
-static struct value *find(struct kb_thread *t, kb_key_t key)
+static struct value *find_key_value(struct kb_thread *t, kb_key_t key)
 {
 	struct value **blocks = (struct value **)t->keys;
 
 	return blocks && blocks[key / BLOCK] ? &blocks[key / BLOCK][key % BLOCK] : NULL;
 }
 
-static struct value *make(struct kb_thread *t, kb_key_t key)
+static struct value *make_key_value(struct kb_thread *t, kb_key_t key)
 {
 	struct value **blocks;
 
@@ -73,7 +73,7 @@ static struct value *make(struct kb_thread *t, kb_key_t key)
 	kbi_san_in_use(blocks);
 	if (!blocks[key / BLOCK])
 		blocks[key / BLOCK] = calloc(BLOCK, sizeof(struct value));
-	return find(t, key);
+	return find_key_value(t, key);
 }
 
 int kb_setspecific(kb_key_t key, const void *data)
@@ -88,11 +88,11 @@ int kb_setspecific(kb_key_t key, const void *data)
 	seq = a_load_acq(&keys[key].seq);
 	if (!(seq & 1))
 		return EINVAL;
-	v = find(t, key);
+	v = find_key_value(t, key);
 	if (!v && !data)
 		return 0;
 	if (!v)
-		v = make(t, key);
+		v = make_key_value(t, key);
 	if (!v)
 		return ENOMEM;
 	*v = (struct value){ seq, (void *)(uintptr_t)data };
@@ -105,7 +105,7 @@ void *kb_getspecific(kb_key_t key)
 
 	if (key >= KB_KEYS_MAX)
 		return NULL;
-	v = find(kbi_thread_of(kbi_self()), key);
+	v = find_key_value(kbi_thread_of(kbi_self()), key);
 	return v && v->seq == a_load_rlx(&keys[key].seq) ? v->data : NULL;
 }
 

@@ -12,12 +12,12 @@ a32 kbi_lookout_bell = { KBI_BELL_NONE };
 a32 kbi_lookout_watcher_asleep;
 struct kbi_lookout_duty kbi_lookout_lent, kbi_lookout_quantum, kbi_lookout_dump;
 
-static uint64_t look(const struct kbi_lookout_duty *d, uint64_t now)
+static uint64_t run_duty(const struct kbi_lookout_duty *d, uint64_t now)
 {
 	return d->look ? d->look(now) : UINT64_MAX;
 }
 
-static bool needed(const struct kbi_lookout_duty *d)
+static bool is_duty_needed(const struct kbi_lookout_duty *d)
 {
 	return d->needed && d->needed();
 }
@@ -26,8 +26,9 @@ static void sleep_long(void)
 {
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_ASLEEP);
 	a_fence_sc(); /* partner: the full fence between publishing work for the lookout and reading the
-	               * bell (tell_lookout in agent.c, the exchange in lend in handoff.c, dump.c) */
-	if (!needed(&kbi_lookout_lent) && !needed(&kbi_lookout_quantum) && !needed(&kbi_lookout_dump))
+	               * bell (tell_lookout in agent.c, the exchange in lend_vp in handoff.c, dump.c) */
+	if (!is_duty_needed(&kbi_lookout_lent) && !is_duty_needed(&kbi_lookout_quantum) &&
+	    !is_duty_needed(&kbi_lookout_dump))
 		kbi_sys_futex_wait(&kbi_lookout_bell, KBI_BELL_ASLEEP, NULL);
 	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE);
 }
@@ -50,11 +51,11 @@ void *kbi_lookout_run(void *unused)
 	(void)unused;
 	ask_for_short_turns();
 	for (;;) {
-		uint64_t now = kbi_sys_now(), nap = kbi_lookout_sooner(look(&kbi_lookout_lent, now),
-							   look(&kbi_lookout_quantum, now));
+		uint64_t now = kbi_sys_now(), nap = kbi_lookout_sooner(
+			run_duty(&kbi_lookout_lent, now), run_duty(&kbi_lookout_quantum, now));
 		struct timespec ts = kbi_sys_timespec(nap);
 
-		look(&kbi_lookout_dump, now);
+		run_duty(&kbi_lookout_dump, now);
 		kbi_apart_watch(now);
 		if (nap == UINT64_MAX)
 			sleep_long();

@@ -20,13 +20,13 @@
 a32 kbi_meter_rests;
 a32 kbi_meter_state;
 
-static void charge(const struct kbi_task *t, uint64_t ns)
+static void charge_task(const struct kbi_task *t, uint64_t ns)
 {
 	a_store_rlx(kbi_meter_charged(t), a_load_rlx(kbi_meter_charged(t)) + ns);
 }
 
 /* Returns the ns that b, the caller's kernel thread, has used since the last call. */
-static uint64_t advance(struct kbi_body *b, bool exactly)
+static uint64_t advance_meter(struct kbi_body *b, bool exactly)
 {
 	struct kbi_meter *m = &b->meter;
 	uint64_t now = kbi_sys_now(), before = a_load_rlx(&m->used),
@@ -55,9 +55,9 @@ void kbi_meter_pass(struct kbi_body *b, struct kbi_task *next, bool exactly)
 
 	a_store_rlx(&b->meter.whose, NULL);
 	kbi_compiler_barrier();
-	ns = advance(b, exactly);
+	ns = advance_meter(b, exactly);
 	if (who)
-		charge(who, ns);
+		charge_task(who, ns);
 	/* release: pairs with the acquire in meter_read.c */
 	a_store_rel(&b->meter.whose, next);
 }

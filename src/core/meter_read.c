@@ -11,7 +11,7 @@ enum { OF_THREAD = 6, OF_PROCESS = 2 };
 
 /* Returns the time on the clock of kernel thread `tid` of ours, ns. Linux makes a clock's number of
  * the kernel thread's number, inverted, and the kind of clock. */
-static uint64_t clock_of(uint32_t tid)
+static uint64_t clock_of_tid(uint32_t tid)
 {
 	return kbi_sys_clock((int)(~tid << 3 | (kbi_sys_from.processes ? OF_PROCESS : OF_THREAD)));
 }
@@ -19,18 +19,18 @@ static uint64_t clock_of(uint32_t tid)
 /* ---- start ----------------------------------------------------------------------------------- */
 
 /* Begins the meter of worker b for t, before the kernel thread itself writes that meter. */
-static void begin(struct kbi_body *b, struct kbi_task *t)
+static void begin_meter(struct kbi_body *b, struct kbi_task *t)
 {
 	uint32_t tid = a_load_rlx(&b->tid);
 
-	a_store_rlx(&b->meter.used, clock_of(tid));
+	a_store_rlx(&b->meter.used, clock_of_tid(tid));
 	a_store_rlx(&b->meter.since, kbi_sys_now());
 	a_store_rlx(&b->meter.tid, tid);
 	a_store_rlx(&b->meter.whose, t);
 }
 
 /* Returns the worker of the virtual processor that runs t; NULL: none does. */
-static struct kbi_body *body_of(const struct kbi_task *t)
+static struct kbi_body *body_of_running_task(const struct kbi_task *t)
 {
 	uint64_t s = a_load_acq(&t->state); /* partner: the release store of whoever gives the
 	                                     * descriptor its state */
@@ -42,22 +42,22 @@ static struct kbi_body *body_of(const struct kbi_task *t)
 
 /* Begins the meters of the threads that run on virtual processors, and of the threads that have a
  * kernel thread to themselves for a call or for good. */
-static void begin_all(void)
+static void begin_all_meters(void)
 {
 	struct kbi_task *t;
 	struct kbi_body *b;
 
 	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
 		t = &kbi_descriptor_at(i)->task;
-		b = body_of(t);
+		b = body_of_running_task(t);
 		if (b)
-			begin(b, t);
+			begin_meter(b, t);
 	}
 	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++) {
 		b = &kbi_spare_bodies[i];
 		t = a_load_rlx(&b->guest);
 		if (t)
-			begin(b, t);
+			begin_meter(b, t);
 	}
 }
 
@@ -70,13 +70,13 @@ static void undo_segments(void)
 
 /* Clears the meters of threads that switched away before their kernel thread knew that they are
  * metered. */
-static void forget_gone(void)
+static void clear_gone_meters(void)
 {
 	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++) {
 		struct kbi_body *b = &kbi_spare_bodies[i];
 		void *t = a_load_rlx(&b->meter.whose);
 
-		if (t && t != a_load_rlx(&b->guest) && body_of(t) != b)
+		if (t && t != a_load_rlx(&b->guest) && body_of_running_task(t) != b)
 			a_cas_rlx(&b->meter.whose, &t, NULL);
 	}
 }
@@ -92,7 +92,7 @@ bool kbi_meter_start(void)
 	if (kbi_vp_n && !kbi_descriptor_table.charged)
 		return false;
 	if (kbi_vp_n)
-		begin_all();
+		begin_all_meters();
 	/* release: partner is the acquire in kbi_meter_is_on */
 	a_store_rel(&kbi_meter_state, KBI_METER_ON);
 	a_store_rlx(&kbi_meter_rests, 0);
@@ -102,7 +102,7 @@ bool kbi_meter_start(void)
 	a_fence_sc();
 	if (kbi_vp_n) {
 		undo_segments();
-		forget_gone();
+		clear_gone_meters();
 	}
 	return true;
 }
@@ -119,7 +119,7 @@ uint64_t kbi_meter_self(struct kbi_task *self, bool handler)
 	return a_load_rlx(kbi_meter_charged(self));
 }
 
-static const struct kbi_meter *running(const struct kb_thread *t)
+static const struct kbi_meter *meter_of_thread(const struct kb_thread *t)
 {
 	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++)
 		/* acquire: partner is the release in kbi_meter_pass */
@@ -133,9 +133,9 @@ static const struct kbi_meter *running(const struct kb_thread *t)
  * turn was charged meanwhile. */
 static bool add_turn(const struct kbi_meter *m, const struct kb_thread *t, uint64_t *ns)
 {
-	uint64_t used = a_load_rlx(&m->used), now = clock_of(a_load_rlx(&m->tid));
+	uint64_t used = a_load_rlx(&m->used), now = clock_of_tid(a_load_rlx(&m->tid));
 
-	/* acquire: as in running */
+	/* acquire: as in meter_of_thread */
 	if (a_load_acq(&m->whose) != t || a_load_rlx(&m->used) != used ||
 	    a_load_rlx(kbi_meter_charged(&t->task)) != *ns)
 		return false;
@@ -149,7 +149,7 @@ uint64_t kbi_meter_read(const struct kb_thread *t)
 	uint64_t ns = a_load_rlx(kbi_meter_charged(&t->task));
 
 	for (int i = 0; i < TRIES; i++) {
-		const struct kbi_meter *m = running(t);
+		const struct kbi_meter *m = meter_of_thread(t);
 
 		if (!m || add_turn(m, t, &ns))
 			break;

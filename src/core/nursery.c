@@ -22,46 +22,46 @@ static struct {
 	int e;
 } order;
 
-static void serve(void)
+static void serve_order(void)
 {
 	sigset_t own;
 
-	/* acquire: partner is the release of ASKED in make */
+	/* acquire: partner is the release of ASKED in order_kernel_thread */
 	if (a_load_acq(&order.state) != ASKED)
 		return;
 	kbi_real.pthread_sigmask(SIG_SETMASK, &order.mask, &own);
 	order.e = kbi_body_kernel_thread(order.fn, order.arg);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &own, NULL);
-	a_store_rel(&order.state, ANSWERED); /* partner: the acquire in make */
+	a_store_rel(&order.state, ANSWERED); /* partner: the acquire in order_kernel_thread */
 	kbi_sys_futex_wake(&order.state, INT32_MAX);
 }
 
-static void take_order(void)
+static void claim_order(void)
 {
 	uint32_t found = FREE;
 
-	/* acquire: partner is the release at the end of make */
+	/* acquire: partner is the release at the end of order_kernel_thread */
 	while (!a_cas_acq(&order.state, &found, TAKEN)) {
 		kbi_sys_futex_wait(&order.state, found, NULL);
 		found = FREE;
 	}
 }
 
-static int make(void *(*fn)(void *), void *arg, const sigset_t *mask)
+static int order_kernel_thread(void *(*fn)(void *), void *arg, const sigset_t *mask)
 {
 	uint32_t now;
 	int e;
 
-	take_order();
+	claim_order();
 	order.fn = fn;
 	order.arg = arg;
 	order.mask = *mask;
-	a_store_rel(&order.state, ASKED); /* partner: the acquire in serve */
+	a_store_rel(&order.state, ASKED); /* partner: the acquire in serve_order */
 	kbi_spare_tell();
-	while ((now = a_load_acq(&order.state)) != ANSWERED) /* partner: the release in serve */
+	while ((now = a_load_acq(&order.state)) != ANSWERED) /* partner: in serve_order */
 		kbi_sys_futex_wait(&order.state, now, NULL);
 	e = order.e;
-	a_store_rel(&order.state, FREE); /* partner: the acquire in take_order */
+	a_store_rel(&order.state, FREE); /* partner: the acquire in claim_order */
 	kbi_sys_futex_wake(&order.state, INT32_MAX);
 	return e;
 }
@@ -75,17 +75,17 @@ static void make_spares(void)
 	}
 }
 
-static void *run(void *unused)
+static void *run_nursery(void *unused)
 {
 	(void)unused;
 	for (;;) {
 		a_store_rlx(&kbi_spare_low, 0);
 		a_fence_sc(); /* partner: the exchange in kbi_spare_tell; a request after this fence ends
 		               * the sleep below */
-		serve();
+		serve_order();
 		make_spares();
 		while (kbi_stock_is_low() && kbi_stock_add()) {
-			serve();
+			serve_order();
 			make_spares();
 		}
 		kbi_sys_futex_wait(&kbi_spare_low, 0, NULL);
@@ -99,10 +99,10 @@ void kbi_nursery_start(void)
 	if (kbi_spare_is_low())
 		kbi_body_start_spare();
 	a_store_rlx(&runs, 1);
-	if (kbi_body_start_closed(run, NULL))
+	if (kbi_body_start_closed(run_nursery, NULL))
 		a_store_rlx(&runs, 0);
 	else
-		kbi_body_maker = make;
+		kbi_body_maker = order_kernel_thread;
 }
 
 bool kbi_nursery_runs(void)

@@ -35,7 +35,7 @@ void kbi_place_leave(void)
  * handlers run. Kernel threads that threads keep are left alone. */
 static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
 
-static void before_fork(void)
+static void note_fork_on_body(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
@@ -43,22 +43,22 @@ static void before_fork(void)
 					      kbi_heritage_kind() == KBI_HERITAGE_COMMON));
 }
 
-static void in_child(void)
+static void leave_place_in_child(void)
 {
 	if (forks_on_body)
 		kbi_place_leave();
 }
 
 /* Before the first place is obeyed. */
-static void begin_use(void)
+static void begin_place_use(void)
 {
 	if (!a_xchg_rlx(&kbi_place_used, 1))
-		pthread_atfork(before_fork, NULL, in_child);
+		pthread_atfork(note_fork_on_body, NULL, leave_place_in_child);
 }
 
 /* ---- the option ------------------------------------------------------------------------------ */
 
-static bool choose(unsigned cpu)
+static bool choose_processor(unsigned cpu)
 {
 	if (!kbi_cpus_has(&all, cpu) || n_chosen == KBI_CPUS)
 		return false;
@@ -70,7 +70,7 @@ static void choose_cores(void)
 {
 	for (unsigned cpu = 0; cpu < KBI_CPUS; cpu++)
 		if (kbi_cpus_has(&all, cpu) && kbi_cpu_leads_core(cpu, &all))
-			choose(cpu);
+			choose_processor(cpu);
 }
 
 static int choose_list(const char *list)
@@ -79,7 +79,7 @@ static int choose_list(const char *list)
 
 	while (kbi_cpulist_next(&list, &first, &last))
 		for (unsigned cpu = first; cpu <= last; cpu++)
-			if (!choose(cpu)) {
+			if (!choose_processor(cpu)) {
 				kbi_sys_message("option bind: processor %u is none of the program's %u", cpu,
 						kbi_cpu_affinity());
 				return EINVAL;
@@ -125,7 +125,7 @@ int kbi_place_choose(unsigned *n, unsigned *processors)
 	quota = kbi_cpu_quota();
 	*n = *n ? *n : at_most(n_chosen, quota);
 	*processors = at_most(count_different(at_most(n_chosen, *n)), quota);
-	begin_use();
+	begin_place_use();
 	return 0;
 }
 
@@ -137,14 +137,14 @@ void kbi_place_give(struct kbi_vp *vp)
 
 /* ---- kernel threads -------------------------------------------------------------------------- */
 
-static long set(int tid, uint32_t place)
+static long set_tid_affinity(int tid, uint32_t place)
 {
 	return place ? kbi_cpus_give_one(tid, place - 1, all.bytes) : kbi_cpus_give(tid, &all);
 }
 
 void kbi_place_take_now(const struct kbi_vp *vp)
 {
-	set(0, a_load_rlx(&vp->place));
+	set_tid_affinity(0, a_load_rlx(&vp->place));
 }
 
 const struct kbi_cpus *kbi_place_programs(void)
@@ -162,11 +162,11 @@ int kbi_place_bind(struct kbi_vp *vp, int processor)
 	if (processor < -1 || (processor >= 0 && !kbi_cpus_has(&all, (unsigned)processor)))
 		return EINVAL;
 	a_store_rlx(&vp->place, (uint32_t)(processor + 1));
-	begin_use();
+	begin_place_use();
 	kbi_solo_barrier(); /* pairs with the store of the number before kbi_place_take */
 	do {
 		tid = (int)a_load_rlx(&vp->tid);
-		e = set(tid, a_load_rlx(&vp->place));
+		e = set_tid_affinity(tid, a_load_rlx(&vp->place));
 	} while (e == -ESRCH && tid != (int)a_load_rlx(&vp->tid));
 	return e == -ESRCH ? 0 : (int)-e; /* no worker yet: it looks when it begins */
 }

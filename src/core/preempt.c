@@ -32,7 +32,7 @@ void kbi_preempt_wish(void)
 		kbi_preempt_wished();
 }
 
-static void handler(int sig, siginfo_t *info, void *context)
+static void on_tick_signal(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
 	kbi_preempt_tick(info, context);
@@ -40,7 +40,7 @@ static void handler(int sig, siginfo_t *info, void *context)
 
 /* Serves vp without counting the service: the lookout counts services as turns, and is to ask again
  * soon if the thread cannot be left here. */
-static void service(struct kbi_vp *vp)
+static void service_vp(struct kbi_vp *vp)
 {
 	uint32_t left = a_load_rlx(&vp->countdown);
 
@@ -56,7 +56,7 @@ static void service(struct kbi_vp *vp)
  * not be lost alone. A stack that is not the thread's own has room. The store touches the room at
  * once: if the program has made that memory unusable, a fault here is the right thread's; in the
  * middle of a switch the fault would be the next thread's. */
-static bool has_room(struct kbi_task *self)
+static bool has_tick_room(struct kbi_task *self)
 {
 	const struct kbi_stack *k = kbi_thread_of(self)->stack;
 	char *at = __builtin_frame_address(0);
@@ -70,7 +70,7 @@ static bool has_room(struct kbi_task *self)
 }
 
 /* Runs where the interrupted thread may be switched away. */
-static KBI_SWITCHER void tick(int sig, siginfo_t *info, void *context)
+static KBI_SWITCHER void handle_tick(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
 	int saved = errno;
@@ -79,7 +79,7 @@ static KBI_SWITCHER void tick(int sig, siginfo_t *info, void *context)
 	(void)info;
 	if (self && self->vp)
 		a_store_rlx(&self->vp->heard, a_load_rlx(&self->vp->heard) + 1);
-	if (self && !has_room(self))
+	if (self && !has_tick_room(self))
 		return;
 	if (self && kbi_preempt_restart)
 		kbi_preempt_restart(self, context);
@@ -87,7 +87,7 @@ static KBI_SWITCHER void tick(int sig, siginfo_t *info, void *context)
 		return;
 	kbi_np_enter(self);
 	self->vp->n_ticks++;
-	service(self->vp);
+	service_vp(self->vp);
 	kbi_np_leave(self);
 	if (kbi_unlikely(a_load_rlx(&self->vp->asked)) && kbi_preempt_asked)
 		kbi_preempt_asked(self, context);
@@ -111,7 +111,7 @@ bool kbi_preempt_is_apart(void)
 	return a_load_acq(&place) != NULL;
 }
 
-static bool is_on(const stack_t *s, uintptr_t at)
+static bool is_on_alt_stack(const stack_t *s, uintptr_t at)
 {
 	return at - (uintptr_t)s->ss_sp < s->ss_size;
 }
@@ -123,7 +123,8 @@ bool kbi_preempt_settle(siginfo_t *info, void *context, kbi_signal_frame_handler
 	/* acquire: as above */
 	uintptr_t (*find)(uintptr_t) = (uintptr_t (*)(uintptr_t))(uintptr_t)a_load_acq(&place);
 
-	if (kbi_likely(!find) || !is_on(apart, kbi_signal_frame_low(info, context)) || is_on(apart, sp))
+	if (kbi_likely(!find) || !is_on_alt_stack(apart, kbi_signal_frame_low(info, context)) ||
+	    is_on_alt_stack(apart, sp))
 		return true;
 	top = find(sp);
 	if (!top)
@@ -138,8 +139,8 @@ void kbi_preempt_tick(siginfo_t *info, void *context)
 		kbi_preempt_wish();
 		return;
 	}
-	kbi_preempt_settle(info, context, tick);
-	tick(info->si_signo, info, context);
+	kbi_preempt_settle(info, context, handle_tick);
+	handle_tick(info->si_signo, info, context);
 }
 
 void kbi_preempt_apart(uintptr_t (*find)(uintptr_t sp))
@@ -150,7 +151,7 @@ void kbi_preempt_apart(uintptr_t (*find)(uintptr_t sp))
 	/* release: partner is the acquire in kbi_preempt_is_apart and kbi_preempt_settle */
 	a_store_rel(&place, (void *)(uintptr_t)find);
 	if (kbi_real.sigaction(sig, NULL, &sa) ||
-	    (sa.sa_sigaction != handler && !kbi_preempt_is_shared) ||
+	    (sa.sa_sigaction != on_tick_signal && !kbi_preempt_is_shared) ||
 	    sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN)
 		return;
 	sa.sa_flags |= SA_ONSTACK;
@@ -173,26 +174,26 @@ bool (*kbi_preempt_contain)(int sig, siginfo_t *info, void *context);
 
 static struct sigaction before[2]; /* SIGSEGV, SIGBUS: what the program had when we started */
 
-static const struct sigaction *previous(int sig)
+static const struct sigaction *previous_action(int sig)
 {
 	return &before[sig == SIGBUS];
 }
 
-static bool has_default(int sig)
+static bool has_default_action(int sig)
 {
-	const struct sigaction *old = previous(sig);
+	const struct sigaction *old = previous_action(sig);
 
 	return !(old->sa_flags & SA_SIGINFO) &&
 	       (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN);
 }
 
-static void pass_on(int sig, siginfo_t *info, void *context)
+static void pass_fault_on(int sig, siginfo_t *info, void *context)
 {
-	const struct sigaction *old = previous(sig);
+	const struct sigaction *old = previous_action(sig);
 
 	if (old->sa_flags & SA_SIGINFO) {
 		old->sa_sigaction(sig, info, context);
-	} else if (!has_default(sig)) {
+	} else if (!has_default_action(sig)) {
 		old->sa_handler(sig);
 	} else {
 		/* the faulting instruction runs again and ends the process, as without Kochab */
@@ -207,7 +208,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 
 aptr kbi_preempt_explain;
 
-static void explain(uintptr_t address)
+static void explain_bus_fault(uintptr_t address)
 {
 	/* acquire: partner is the release store in space/space.c */
 	void (*fn)(uintptr_t) = (void (*)(uintptr_t))(uintptr_t)a_load_acq(&kbi_preempt_explain);
@@ -239,7 +240,7 @@ static void report_overflow(const siginfo_t *info)
 void kbi_preempt_report(const siginfo_t *info)
 {
 	if (info->si_signo == SIGBUS && info->si_code > 0)
-		explain((uintptr_t)info->si_addr);
+		explain_bus_fault((uintptr_t)info->si_addr);
 	if (info->si_signo == SIGSEGV && info->si_code > 0)
 		kbi_door_explain((uintptr_t)info->si_addr);
 	report_overflow(info);
@@ -254,15 +255,15 @@ bool kbi_preempt_mends(const siginfo_t *info, const void *context)
 	       kbi_stack_follow_code(at);
 }
 
-static void fault(int sig, siginfo_t *info, void *context)
+static void on_fault_signal(int sig, siginfo_t *info, void *context)
 {
 	if (kbi_preempt_mends(info, context))
 		return;
-	if (!kbi_preempt_contain || !has_default(sig))
+	if (!kbi_preempt_contain || !has_default_action(sig))
 		kbi_preempt_report(info);
 	else if (kbi_preempt_contain(sig, info, context))
 		return;
-	pass_on(sig, info, context);
+	pass_fault_on(sig, info, context);
 }
 
 void *kbi_preempt_alt_stack(void)
@@ -284,9 +285,10 @@ void kbi_preempt_no_alt_stack(void *stack)
 	kbi_sys_unmap(stack, KBI_SIGNAL_STACK);
 }
 
-static int install(void)
+static int install_tick_handler(void)
 {
-	struct sigaction sa = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART }, old;
+	struct sigaction sa = { .sa_sigaction = on_tick_signal,
+		.sa_flags = SA_SIGINFO | SA_RESTART }, old;
 	int sig = kbi_preempt_signal();
 
 	if (kbi_preempt_is_apart())
@@ -303,9 +305,9 @@ static int install(void)
 	return EBUSY;
 }
 
-static int set_fault(int sig)
+static int set_fault_handler(int sig)
 {
-	struct sigaction sa = { .sa_sigaction = fault,
+	struct sigaction sa = { .sa_sigaction = on_fault_signal,
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 
 	return kbi_real.sigaction(sig, &sa, NULL);
@@ -313,20 +315,20 @@ static int set_fault(int sig)
 
 /* Installs our handler of a fault, but keeps a handler that the drop-in has taken over: that may
  * sleep, which is forbidden on the kernel thread's own stack. */
-static void install_fault(int sig)
+static void install_fault_handler(int sig)
 {
 	struct sigaction old;
 
-	if (kbi_real.sigaction(sig, NULL, &old) || old.sa_sigaction == fault)
+	if (kbi_real.sigaction(sig, NULL, &old) || old.sa_sigaction == on_fault_signal)
 		return;
 	before[sig == SIGBUS] = old;
-	if (!kbi_preempt_is_shared || has_default(sig))
-		set_fault(sig);
+	if (!kbi_preempt_is_shared || has_default_action(sig))
+		set_fault_handler(sig);
 }
 
 bool kbi_preempt_shows(int sig, struct sigaction *sa)
 {
-	if (sa->sa_sigaction != fault)
+	if (sa->sa_sigaction != on_fault_signal)
 		return false;
 	*sa = before[sig == SIGBUS];
 	return true;
@@ -335,7 +337,7 @@ bool kbi_preempt_shows(int sig, struct sigaction *sa)
 int kbi_preempt_by_default(int sig)
 {
 	before[sig == SIGBUS] = (struct sigaction){ .sa_handler = SIG_DFL };
-	return set_fault(sig);
+	return set_fault_handler(sig);
 }
 
 void kbi_preempt_watch_memory(void)
@@ -343,16 +345,16 @@ void kbi_preempt_watch_memory(void)
 	struct sigaction old;
 
 	if (!kbi_real.sigaction(SIGBUS, NULL, &old) && old.sa_handler == SIG_DFL)
-		install_fault(SIGBUS);
+		install_fault_handler(SIGBUS);
 }
 
 int kbi_preempt_setup(void)
 {
-	int e = install();
+	int e = install_tick_handler();
 
 	if (e)
 		return e;
-	install_fault(SIGSEGV);
-	install_fault(SIGBUS);
+	install_fault_handler(SIGSEGV);
+	install_fault_handler(SIGBUS);
 	return 0;
 }

@@ -103,19 +103,19 @@ static struct pace {
 static const struct kbi_context_call no_call = { .nr = KBI_CONTEXT_NO_CALL };
 
 /* Finds where the worker is, and notes for the handler which call that instruction makes. */
-static void find_call(int tid, struct kbi_context_call *c)
+static void find_worker_call(int tid, struct kbi_context_call *c)
 {
 	kbi_context_find_call(tid, c);
 	kbi_context_note_call(c);
 }
 
 /* Returns true if the worker is in a call, or waits for a page. */
-static bool sleeps(const struct kbi_context_call *c)
+static bool is_worker_asleep(const struct kbi_context_call *c)
 {
 	return c->nr != KBI_CONTEXT_NO_CALL;
 }
 
-static bool is_same(const struct kbi_context_call *a, const struct kbi_context_call *b)
+static bool is_same_call(const struct kbi_context_call *a, const struct kbi_context_call *b)
 {
 	return a->nr == b->nr && a->sp == b->sp && a->pc == b->pc && a->arg == b->arg;
 }
@@ -127,13 +127,13 @@ static bool is_same(const struct kbi_context_call *a, const struct kbi_context_c
  * call. */
 static bool is_steady(struct seen *s, int tid, const struct kbi_context_call *c)
 {
-	bool same = s->tries > 0 && is_same(&s->call, c);
+	bool same = s->tries > 0 && is_same_call(&s->call, c);
 	uint64_t cpu = kbi_turn_cpu(tid);
 
 	s->call = *c;
-	if (s->tries == 0 || sleeps(c))
+	if (s->tries == 0 || is_worker_asleep(c))
 		s->cpu_in_call = cpu;
-	return same && (sleeps(c) || !cpu || cpu - s->cpu_in_call >= WHILE);
+	return same && (is_worker_asleep(c) || !cpu || cpu - s->cpu_in_call >= WHILE);
 }
 
 /* Returns true if the worker and its thread are still where they were at the look. A microsecond
@@ -148,15 +148,15 @@ static bool is_still_there(const struct kbi_vp *vp, const struct seen *s, int ti
 
 	for (int i = 0; i < LOOKS && (now = kbi_sys_now()) - looked > FRESH; i++) {
 		looked = now;
-		find_call(tid, &again);
-		if (!is_same(c, &again))
+		find_worker_call(tid, &again);
+		if (!is_same_call(c, &again))
 			return false;
 	}
 	return kbi_vp_turns(vp) == s->turns;
 }
 
 /* Returns the length of the thread's turn, ns: processor time, or an estimate. */
-static uint64_t used(const struct seen *s, int tid, uint64_t now)
+static uint64_t length_of_turn(const struct seen *s, int tid, uint64_t now)
 {
 	uint64_t wall = now - s->since, cpu = s->cpu ? kbi_turn_cpu(tid) : 0;
 
@@ -177,7 +177,7 @@ static bool has_computed(const struct seen *s, int tid, uint64_t now)
 /* Returns true if the last tick has not come: the kernel runs other programs in place of the
  * worker, which will take the tick first of all when it runs again. True only once, so that a lost
  * tick is sent again. */
-static bool is_on_its_way(const struct kbi_vp *vp, struct seen *s)
+static bool is_tick_pending(const struct kbi_vp *vp, struct seen *s)
 {
 	bool sent = s->sent;
 
@@ -196,7 +196,7 @@ static bool is_calm(void)
 }
 
 /* Posts the request without a tick: the thread sees the word at its next call of the library. */
-static void ask_by_word(struct kbi_vp *vp)
+static void post_request_word(struct kbi_vp *vp)
 {
 	/* release: partner is the acquire in kbi_quantum_obey */
 	a_store_rel(&vp->asked, ASKED_SWITCH);
@@ -204,16 +204,16 @@ static void ask_by_word(struct kbi_vp *vp)
 
 /* Returns the time until the next try, ns. A thread that is nearly always where it cannot be left
  * is met elsewhere only by luck: the longer that takes, the rarer are the tries. */
-static uint64_t soon(const struct seen *s)
+static uint64_t delay_of_next_try(const struct seen *s)
 {
 	return (uint64_t)SOON << s->tries / TRIES;
 }
 
 /* Posts the request and sends the tick to the worker that was looked at, though the VP may have
  * another by now. */
-static void send(struct kbi_vp *vp, struct seen *s, int tid, uint32_t what)
+static void send_request_tick(struct kbi_vp *vp, struct seen *s, int tid, uint32_t what)
 {
-	/* release: partner is the acquire in asked */
+	/* release: partner is the acquire in obey_tick_request */
 	a_store_rel(&vp->asked, what);
 	s->heard = a_load_rlx(&vp->heard);
 	s->sent = true;
@@ -222,7 +222,7 @@ static void send(struct kbi_vp *vp, struct seen *s, int tid, uint32_t what)
 }
 
 /* Makes a request to vp. Returns true if the lookout should look again soon. */
-static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
+static bool make_request(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 	struct kbi_body *b = tid ? kbi_body_of_tid(tid) : NULL;
@@ -230,16 +230,16 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 	struct kbi_context_call c;
 	uint64_t looked;
 
-	if (!b || is_on_its_way(vp, s))
+	if (!b || is_tick_pending(vp, s))
 		return false;
 	looked = kbi_sys_now();
-	find_call(tid, &c);
-	s->halts = sleeps(&c) || !has_computed(s, tid, now);
+	find_worker_call(tid, &c);
+	s->halts = is_worker_asleep(&c) || !has_computed(s, tid, now);
 	if (s->halts && !is_steady(s, tid, &c)) {
-		ask_by_word(vp);
+		post_request_word(vp);
 		return ++s->tries < ALL_TRIES;
 	}
-	if (sleeps(&c)) {
+	if (is_worker_asleep(&c)) {
 		/* our own calls are made where a VP may wait */
 		if (kbi_context_is_ours(c.pc))
 			return false;
@@ -247,14 +247,14 @@ static bool ask(struct kbi_vp *vp, struct seen *s, uint64_t now)
 			return true;
 		what = ASKED_LEAVE;
 	}
-	a_store_rlx(&vp->asked_used, used(s, tid, now));
+	a_store_rlx(&vp->asked_used, length_of_turn(s, tid, now));
 	if (!is_still_there(vp, s, tid, &c, looked)) {
-		ask_by_word(vp);
+		post_request_word(vp);
 		return ++s->tries < ALL_TRIES;
 	}
 	if (what == ASKED_LEAVE)
 		b->call = c;
-	send(vp, s, tid, what);
+	send_request_tick(vp, s, tid, what);
 	/* most likely the next thread runs already: that is not worth a look of its own. Not so after a
 	 * blocking call: where a thread blocks, more do */
 	if (what == ASKED_SWITCH && s->obeys && s->ticks == 1 && is_calm())
@@ -280,7 +280,8 @@ static bool only_marked(struct kbi_vp *vp, const struct seen *s, uint64_t now)
 
 /* Begins to watch a turn: vp has switched since the last look. Already looks where its worker is,
  * unless the clock will tell as much, or the VP is lively: then a further look is enough. */
-static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now, bool lively)
+static void watch_new_turn(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t now,
+	bool lively)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
 	/* acquire: partner is the release in core/turn */
@@ -297,7 +298,7 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
 		return;
 	/* a spinning thread is in no call */
 	if (!s->brief)
-		find_call(tid, &s->call);
+		find_worker_call(tid, &s->call);
 	s->cpu_in_call = s->cpu ? s->cpu : kbi_turn_cpu(tid);
 	s->tries = 1;
 }
@@ -306,7 +307,8 @@ static void begin(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_t no
  * had its turn. A part of a turn is enough if a thread waits that has woken up or is new, or will
  * have woken up by then. By the clock: the processor time that the kernel gave to the worker is
  * reckoned when the turn is over. */
-static uint64_t left(struct kbi_vp *vp, const struct seen *s, uint64_t now, uint64_t quantum)
+static uint64_t time_left_of_turn(struct kbi_vp *vp, const struct seen *s, uint64_t now,
+	uint64_t quantum)
 {
 	uint64_t whole = s->brief && quantum > BRIEF ? BRIEF : quantum, had = now - s->since, due;
 	/* where no thread has a deadline, most likely a thread has come from another VP */
@@ -330,7 +332,7 @@ static void note_lent(struct kbi_vp *vp, struct seen *s, uint64_t turns, uint64_
 	if (s->turns != turns - 1)
 		*s = (struct seen){ .turns = turns - 1, .halts = s->halts, .obeys = s->obeys };
 	if (++s->lent >= LOOKS && has_work(vp, now))
-		ask_by_word(vp);
+		post_request_word(vp);
 }
 
 /* Measures the turns of vp's threads: processor time of its worker for a turn, without the polling
@@ -357,7 +359,7 @@ __attribute__((no_sanitize("thread"))) static void measure_turns(struct kbi_vp *
 
 /* Returns how long until vp is to be looked at again, ns, at most `most`; UINT64_MAX: it is
  * idle. */
-static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum,
+static uint64_t check_vp_turn(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_t quantum,
 	uint64_t most)
 {
 	uint64_t turns = kbi_vp_turns(vp), wait;
@@ -371,25 +373,26 @@ static uint64_t look_at(struct kbi_vp *vp, struct seen *s, uint64_t now, uint64_
 		return quantum / 2;
 	}
 	if (turns != s->turns || !s->since)
-		begin(vp, s, turns, now, lively);
+		watch_new_turn(vp, s, turns, now, lively);
 	if (lively)
 		return quantum / 2;
 	if (!has_work(vp, now))
 		return most;
-	wait = left(vp, s, now, quantum);
+	wait = time_left_of_turn(vp, s, now, quantum);
 	if (wait == 0)
-		wait = ask(vp, s, now) ? soon(s) : most;
+		wait = make_request(vp, s, now) ? delay_of_next_try(s) : most;
 	return kbi_lookout_sooner(wait, most);
 }
 
-static uint64_t look(uint64_t now)
+static uint64_t scan_vp_turns(uint64_t now)
 {
 	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, nap = UINT64_MAX, most;
 
 	/* a turn that begins after a look is seen at the next look */
 	most = quantum / (is_calm() ? 2 : URGENT);
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		nap = kbi_lookout_sooner(nap, look_at(kbi_vps[i], &seen[i], now, quantum, most));
+		nap = kbi_lookout_sooner(nap, check_vp_turn(kbi_vps[i], &seen[i], now, quantum,
+			most));
 	quiet = nap != UINT64_MAX ? 0 : quiet + 1;
 	if (quiet > QUIET)
 		return UINT64_MAX;
@@ -409,7 +412,7 @@ static bool any_busy(void)
 /* Returns true if the thread is on its own stack, as far as known, with room. With
  * kbi_quantum_libcs also true on a stack that the program has taken for a coroutine: the tick's
  * frame lies there already, and a switch takes a few hundred bytes more, as any wait does. */
-static bool has_room(const struct kb_thread *t, const ucontext_t *uc)
+static bool has_switch_room(const struct kb_thread *t, const ucontext_t *uc)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), above;
 
@@ -448,7 +451,7 @@ static bool may_leave_libc(const struct kbi_task *self, const void *context, uin
 /* Returns true if the thread may be left here: also where it has just made a system call and is
  * about to return from libc, for a thread that does little else is hardly ever met anywhere else,
  * because signals come in there; and where it copies, clears or searches memory. */
-static bool may_leave(const struct kbi_task *self, const void *context)
+static bool may_leave_here(const struct kbi_task *self, const void *context)
 {
 	uintptr_t at = kbi_context_at(context), to;
 
@@ -474,7 +477,7 @@ static bool may_leave(const struct kbi_task *self, const void *context)
 
 /* Puts a return hook: the thread is deep in libc, or in our allocator, and is to be left when it
  * comes out. */
-static void leave_later(const struct kb_thread *t, const void *context)
+static void hook_return(const struct kb_thread *t, const void *context)
 {
 	uintptr_t *slot = kbi_context_slot(context);
 
@@ -484,7 +487,7 @@ static void leave_later(const struct kb_thread *t, const void *context)
 
 /* Returns the signal to send when the thread has come out; none if the request is not pending any
  * more. */
-static struct kbi_plant_signal is_back(void)
+static struct kbi_plant_signal signal_after_return(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_plant_signal s = { 0 };
@@ -498,18 +501,18 @@ static struct kbi_plant_signal is_back(void)
 }
 
 /* Obeys a request. Called by the tick's handler, with np == 0, on vp's worker. */
-static KBI_SWITCHER void asked(struct kbi_task *self, void *context)
+static KBI_SWITCHER void obey_tick_request(struct kbi_task *self, void *context)
 {
 	struct kbi_vp *vp = self->vp;
-	/* acquire: partners are the releases in send and ask_by_word */
+	/* acquire: partners are the releases in send_request_tick and post_request_word */
 	uint32_t what = a_load_acq(&vp->asked);
 
 	if (what == ASKED_LEAVE) {
 		if (kbi_context_is_in_call(context, &vp->body->call))
 			kbi_handoff_found(self, context);
-	} else if (what == ASKED_SWITCH && has_room(kbi_thread_of(self), context)) {
-		if (!may_leave(self, context)) {
-			leave_later(kbi_thread_of(self), context);
+	} else if (what == ASKED_SWITCH && has_switch_room(kbi_thread_of(self), context)) {
+		if (!may_leave_here(self, context)) {
+			hook_return(kbi_thread_of(self), context);
 			return;
 		}
 		a_store_rlx(&vp->asked, ASKED_NOTHING);
@@ -523,7 +526,7 @@ void kbi_quantum_obey(struct kbi_task *self)
 
 	if (!kbi_quantum_libcs && kbi_loader_is_held())
 		return;
-	/* acquire: partners are the releases in ask_by_word and send */
+	/* acquire: partners are the releases in post_request_word and send_request_tick */
 	if (!a_cas_acq(&self->vp->asked, &what, ASKED_NOTHING))
 		return;
 	/* no tick need have come: threads may have to wake up by now */
@@ -536,7 +539,7 @@ void kbi_quantum_obey(struct kbi_task *self)
 /* Has an interrupted call made again; called first wherever the tick arrives. This is the call that
  * the tick was sent for, and has perhaps ended; or a call that began after the lookout's look, if
  * it can be identified. Calls of our own may be ended. */
-static void restart(struct kbi_task *self, void *context)
+static void restart_ended_call(struct kbi_task *self, void *context)
 {
 	struct kbi_body *b = kbi_body_of_task(self);
 
@@ -553,9 +556,9 @@ int kbi_quantum_start(void)
 	kbi_context_learn();
 	kbi_context_frames_learn();
 	kbi_plant_learn();
-	kbi_plant_asks = is_back;
-	kbi_preempt_restart = restart;
-	kbi_preempt_asked = asked;
-	kbi_lookout_quantum = (struct kbi_lookout_duty){ look, any_busy };
+	kbi_plant_asks = signal_after_return;
+	kbi_preempt_restart = restart_ended_call;
+	kbi_preempt_asked = obey_tick_request;
+	kbi_lookout_quantum = (struct kbi_lookout_duty){ scan_vp_turns, any_busy };
 	return kbi_handoff_start_lookout();
 }

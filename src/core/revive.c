@@ -48,7 +48,7 @@ int kbi_revive_setup(void)
 
 /* Sets a process's attributes beside memory and registers. All signals are blocked, as they are in
  * the supervisor. */
-static int successor(void *unused)
+static int run_successor(void *unused)
 {
 	stack_t ss = { .ss_sp = revive.signal_stack, .ss_size = KBI_SIGNAL_STACK };
 
@@ -59,7 +59,7 @@ static int successor(void *unused)
 	kbi_libway_here(false);
 	kbi_solo_joins();
 	kbi_sys(SYS_sigaltstack, &ss, NULL);
-	/* acquire: partner is the release in start */
+	/* acquire: partner is the release in start_successor */
 	while (!a_load_acq(&revive.seized))
 		kbi_sys_futex_wait(&revive.seized, 0, NULL);
 	for (;;)
@@ -67,7 +67,7 @@ static int successor(void *unused)
 	return 0;
 }
 
-static bool is_ready(int pid)
+static bool is_successor_ready(int pid)
 {
 	siginfo_t info;
 	int sig;
@@ -83,7 +83,7 @@ static bool is_ready(int pid)
 	}
 }
 
-static void discard(int pid)
+static void discard_successor(int pid)
 {
 	siginfo_t info;
 
@@ -93,32 +93,32 @@ static void discard(int pid)
 		kbi_trace_go(pid, 0);
 }
 
-/* Starts a process that stands in `successor`, stopped. -EAGAIN: it was killed, or the system has
+/* Starts a process that stands in run_successor, stopped. -EAGAIN: it was killed, or the system has
  * no more. */
-static int start(void)
+static int start_successor(void)
 {
 	long pid;
 
 	a_store_rlx(&revive.seized, 0);
-	pid = kbi_real.clone(successor, revive.stack + STACK,
+	pid = kbi_real.clone(run_successor, revive.stack + STACK,
 		CLONE_FILES | CLONE_FS | CLONE_SYSVSEM | SIGCHLD, NULL);
 	if (pid < 0)
 		return -EAGAIN;
 	if (kbi_trace_seize((int)pid)) {
-		discard((int)pid);
+		discard_successor((int)pid);
 		return -EAGAIN; /* the new process was killed already */
 	}
-	/* release: partner is the acquire in successor */
+	/* release: partner is the acquire in run_successor */
 	a_store_rel(&revive.seized, 1);
 	kbi_sys_futex_wake(&revive.seized, 1);
-	if (is_ready((int)pid))
+	if (is_successor_ready((int)pid))
 		return (int)pid;
-	discard((int)pid);
+	discard_successor((int)pid);
 	return -EAGAIN;
 }
 
 /* Changes the number in the runtime's tables: the process's number was its kernel thread's, too. */
-static void renumber(struct kbi_body *b, int old, int now)
+static void renumber_body(struct kbi_body *b, int old, int now)
 {
 	uint32_t was = (uint32_t)old;
 
@@ -145,11 +145,11 @@ int kbi_revive(int old, int supervisor)
 	revive.supervisor = supervisor;
 	revive.signal_stack = b ? b->signal_stack : NULL;
 	its = kbi_everywhere_act_for(old, &mask);
-	for (unsigned i = 0; (pid = start()) == -EAGAIN && i < TRIES; i++)
+	for (unsigned i = 0; (pid = start_successor()) == -EAGAIN && i < TRIES; i++)
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 	if (pid > 0) {
 		kbi_everywhere_succeed(old, pid);
-		renumber(b, old, pid);
+		renumber_body(b, old, pid);
 		kbi_door_renumber(old, pid);
 	}
 	if (!its)

@@ -34,7 +34,7 @@ void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why)
  * and having handled it, now or before. The exceptions of all light threads of a VP are in one
  * chain: after another thread has handled its exception, the wrong exception is taken from the
  * chain. Called once in many switches. */
-static void look_for_exceptions(const struct kbi_vp *vp)
+static void warn_of_caught_exception(const struct kbi_vp *vp)
 {
 	static a32 said;
 
@@ -48,7 +48,7 @@ static void look_for_exceptions(const struct kbi_vp *vp)
 void kbi_run_look(struct kbi_vp *vp)
 {
 	if (a_load_rlx(&vp->countdown) == 0 || a_load_rlx(&vp->wanted)) {
-		look_for_exceptions(vp);
+		warn_of_caught_exception(vp);
 		kbi_run_service(vp, KBI_POLL_SWITCH);
 	} else {
 		kbi_domain_poll(vp, vp, 0);
@@ -66,7 +66,7 @@ void kbi_run_give_segment(struct kbi_vp *vp, struct kb_thread *t)
 		kbi_meter_undo_segment(&t->task);
 }
 
-static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
+static KBI_NOINLINE bool make_thread_context(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!kbi_run_equip(vp, t))
 		return false;
@@ -82,10 +82,10 @@ static KBI_NOINLINE bool start(struct kbi_vp *vp, struct kb_thread *t)
  * other VPs keep the stacks promised at creation), t goes back into the queue. */
 bool kbi_run_start(struct kbi_vp *vp, struct kbi_task *t)
 {
-	if (start(vp, kbi_thread_of(t)))
+	if (make_thread_context(vp, kbi_thread_of(t)))
 		return true;
 	kbi_vp_gather_stacks(vp, kbi_vp_ask_for_stacks());
-	if (start(vp, kbi_thread_of(t)))
+	if (make_thread_context(vp, kbi_thread_of(t)))
 		return true;
 	kbi_vp_enqueue(vp, t, false);
 	return false;

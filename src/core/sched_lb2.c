@@ -133,7 +133,7 @@ static void futex_lock(a32 *word)
 {
 	uint32_t old = 0;
 
-	/* acquire, here and below: pairs with the release in unlock */
+	/* acquire, here and below: pairs with the release in unlock_waiver_queue */
 	if (a_cas_acq(word, &old, 1))
 		return;
 	while (a_xchg_acq(word, 2))
@@ -142,7 +142,7 @@ static void futex_lock(a32 *word)
 
 static void spin_lock(a32 *word)
 {
-	/* acquire: pairs with the release in unlock */
+	/* acquire: pairs with the release in unlock_waiver_queue */
 	for (unsigned i = 1; a_load_rlx(word) || a_xchg_acq(word, 1); i++) {
 		if (i % SPINS)
 			kbi_cpu_relax();
@@ -151,7 +151,7 @@ static void spin_lock(a32 *word)
 	}
 }
 
-static void lock(const struct kbi_sched_vp *v)
+static void lock_waiver_queue(const struct kbi_sched_vp *v)
 {
 	struct lb2 *q = v->priv;
 
@@ -164,11 +164,11 @@ static void lock(const struct kbi_sched_vp *v)
 	spin_lock(&q->lock);
 }
 
-static void unlock(const struct kbi_sched_vp *v)
+static void unlock_waiver_queue(const struct kbi_sched_vp *v)
 {
 	struct lb2 *q = v->priv;
 
-	/* release: pairs with the acquire in lock */
+	/* release: pairs with the acquire in lock_waiver_queue */
 	if (q->kind == LOCK_FUTEX) {
 		if (a_xchg_rel(&q->lock, 0) == 2)
 			kbi_sys_futex_wake(&q->lock, 1);
@@ -181,7 +181,7 @@ static void unlock(const struct kbi_sched_vp *v)
 
 /* ---- the scheduler --------------------------------------------------------------------------- */
 
-static uint32_t waived(const struct kbi_sched_vp *v)
+static uint32_t count_waived_tasks(const struct kbi_sched_vp *v)
 {
 	const struct lb2 *q = v->priv;
 
@@ -190,18 +190,18 @@ static uint32_t waived(const struct kbi_sched_vp *v)
 
 /* Any VP: moves up to `most` tasks out of v's Waiver Queue into s's Protect Queue; returns how
  * many. May run in parallel with v's enqueueing. */
-static unsigned dequeue(struct kbi_sched_vp *s, struct kbi_sched_vp *v, unsigned most)
+static unsigned take_waived_tasks(struct kbi_sched_vp *s, struct kbi_sched_vp *v, unsigned most)
 {
 	struct lb2 *q = v->priv;
 	struct kbi_task *t;
 	unsigned n = 0;
 
-	if (!waived(v))
+	if (!count_waived_tasks(v))
 		return 0;
-	lock(v);
+	lock_waiver_queue(v);
 	for (; n < most && (t = kbi_waiver_take(&q->waiver)); n++)
 		kbi_sched_accept(s, t);
-	unlock(v);
+	unlock_waiver_queue(v);
 	if (n)
 		a_fence_sc(); /* law 3; pairs with the slow path of kbi_wait_wake */
 	s->taken += n;
@@ -224,16 +224,16 @@ static void lb2_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 static struct kbi_task *lb2_pop(struct kbi_sched_vp *s)
 {
 	if (kbi_unlikely(!s->pq.n))
-		dequeue(s, s, ((struct lb2 *)s->priv)->capacity);
+		take_waived_tasks(s, s, ((struct lb2 *)s->priv)->capacity);
 	return kbi_pq_pop(&s->pq);
 }
 
 /* Takes up to `most` tasks from the first queue that has any: the own queue first, then round
  * the ring. */
-static unsigned search(struct kbi_sched_vp *s, unsigned most)
+static unsigned search_waiver_queues(struct kbi_sched_vp *s, unsigned most)
 {
 	for (unsigned d = 0; d < s->nvps; d++) {
-		unsigned n = dequeue(s, &s->all[(s->id + d) % s->nvps], most);
+		unsigned n = take_waived_tasks(s, &s->all[(s->id + d) % s->nvps], most);
 
 		if (n)
 			return n;
@@ -243,43 +243,44 @@ static unsigned search(struct kbi_sched_vp *s, unsigned most)
 
 /* Between two threads: fills the Protect Queue, or lets some waived threads have turns with the
  * threads in it. */
-static unsigned refill(struct kbi_sched_vp *s)
+static unsigned refill_protect_queue(struct kbi_sched_vp *s)
 {
 	const struct lb2 *q = s->priv;
 	unsigned n = s->pq.n - s->pq.bound;
 
 	if (n < q->capacity)
-		return search(s, q->capacity - n);
-	return n > q->capacity ? 0 : dequeue(s, s, SWAP);
+		return search_waiver_queues(s, q->capacity - n);
+	return n > q->capacity ? 0 : take_waived_tasks(s, s, SWAP);
 }
 
 /* Returns v's published load, or the number of its waived tasks if that is greater: v may not
  * have looked around since. */
-static unsigned load_of(const struct kbi_sched_vp *v)
+static unsigned load_of_lb2_vp(const struct kbi_sched_vp *v)
 {
-	unsigned load = a_load_rlx(&v->load), n = waived(v);
+	unsigned load = a_load_rlx(&v->load), n = count_waived_tasks(v);
 
 	return load > n ? load : n;
 }
 
-static void reckon(const struct kbi_sched_vp *s, struct lb2 *q)
+static void update_lb2_capacity(const struct kbi_sched_vp *s, struct lb2 *q)
 {
 	unsigned sum = 0;
 
 	if (!q->automatic)
 		return;
 	for (unsigned i = 0; i < s->nvps; i++)
-		sum += load_of(&s->all[i]);
+		sum += load_of_lb2_vp(&s->all[i]);
 	sum = (sum + s->nvps - 1) / s->nvps;
 	q->capacity = sum > CAPACITY ? sum : CAPACITY;
 }
 
 /* Wakes as many sleepers as there are loads waived. A push wakes a VP even if no task is waived:
  * that VP then watches over the tasks that wait here (the tick makes us waive them). */
-static void offer(struct kbi_sched_vp *s, enum kbi_sched_why why, struct kbi_sched_wake *wake)
+static void wake_for_waived_loads(struct kbi_sched_vp *s, enum kbi_sched_why why,
+	struct kbi_sched_wake *wake)
 {
 	const struct lb2 *q = s->priv;
-	unsigned loads = (waived(s) + q->capacity - 1) / q->capacity;
+	unsigned loads = (count_waived_tasks(s) + q->capacity - 1) / q->capacity;
 
 	if (why == KBI_POLL_PUSH && !loads)
 		loads = s->pq.n > s->pq.bound;
@@ -297,7 +298,7 @@ static unsigned most_waived(const struct kbi_sched_vp *s)
 	unsigned most = 0;
 
 	for (unsigned i = 0; i < s->nvps; i++) {
-		unsigned n = waived(&s->all[i]);
+		unsigned n = count_waived_tasks(&s->all[i]);
 
 		most = n > most ? n : most;
 	}
@@ -314,29 +315,30 @@ static unsigned lb2_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
 	if (why == KBI_POLL_TICK && (kbi_sched_hogged(s, q->first) || kbi_sched_idle_others(s))) {
 		kbi_waiver_spill(&q->waiver, s, 0, s->id);
 	} else if (why == KBI_POLL_SWITCH) {
-		reckon(s, q);
+		update_lb2_capacity(s, q);
 		kbi_waiver_spill(&q->waiver, s, q->capacity + SWAP, s->id);
-		in = refill(s);
+		in = refill_protect_queue(s);
 	} else if (why == KBI_POLL_IDLE) {
 		if (most_waived(s) > MANY)
-			reckon(s, q);
-		in = search(s, q->capacity);
+			update_lb2_capacity(s, q);
+		in = search_waiver_queues(s, q->capacity);
 	}
 	if (why == KBI_POLL_TICK)
 		q->first = s->pq.head;
-	kbi_sched_publish_load(s, &q->load, s->pq.n + waived(s) + (why != KBI_POLL_IDLE));
-	offer(s, why, wake);
+	kbi_sched_publish_load(s, &q->load,
+		s->pq.n + count_waived_tasks(s) + (why != KBI_POLL_IDLE));
+	wake_for_waived_loads(s, why, wake);
 	return in;
 }
 
 static void lb2_gather(struct kbi_sched_vp *s, unsigned most)
 {
-	dequeue(s, s, most);
+	take_waived_tasks(s, s, most);
 }
 
 static unsigned lb2_outside(const struct kbi_sched_vp *s)
 {
-	return waived(s);
+	return count_waived_tasks(s);
 }
 
 static void lb2_fini(struct kbi_sched_vp *s, unsigned n)

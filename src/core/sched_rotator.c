@@ -90,7 +90,7 @@ static bool at_push(enum kbi_sched_why why)
 }
 
 /* Returns true if some VP has less than its share, whether it is idle already or not. */
-static bool is_wanted(enum kbi_sched_why why)
+static bool is_work_wanted(enum kbi_sched_why why)
 {
 	return why == KBI_POLL_WANTED || why == KBI_POLL_BURST;
 }
@@ -103,7 +103,7 @@ static struct kbi_links *links_of(const struct kbi_sched_vp *v)
 }
 
 /* Returns the VP d places on. */
-static struct kbi_sched_vp *ahead(const struct kbi_sched_vp *s, unsigned d)
+static struct kbi_sched_vp *vp_ahead(const struct kbi_sched_vp *s, unsigned d)
 {
 	unsigned i = s->id + d;
 
@@ -111,14 +111,14 @@ static struct kbi_sched_vp *ahead(const struct kbi_sched_vp *s, unsigned d)
 }
 
 /* Returns the VP that link k leads to. */
-static struct kbi_sched_vp *target(const struct round *a, unsigned k)
+static struct kbi_sched_vp *vp_of_link(const struct round *a, unsigned k)
 {
-	return ahead(a->s, a->r->links.distance[k]);
+	return vp_ahead(a->s, a->r->links.distance[k]);
 }
 
-static uint32_t room(const struct round *a, unsigned k)
+static uint32_t room_of_link(const struct round *a, unsigned k)
 {
-	return kbi_link_room(&a->r->links, links_of(target(a, k)), k);
+	return kbi_link_room(&a->r->links, links_of(vp_of_link(a, k)), k);
 }
 
 /* Returns how many packets link k takes for `amount` fresh tasks. A link that is not empty gets
@@ -126,23 +126,23 @@ static uint32_t room(const struct round *a, unsigned k)
  * get each pushed task in a packet of its own. */
 static uint32_t slots_for(const struct round *a, unsigned k, unsigned amount)
 {
-	uint32_t n = amount ? room(a, k) : 0;
+	uint32_t n = amount ? room_of_link(a, k) : 0;
 
 	if (n == KBI_LINK_SLOTS || amount >= KBI_PACKET_MAX || a->all)
 		return n;
-	return n && amount >= kbi_link_coming(links_of(target(a, k))) ? 1 : 0;
+	return n && amount >= kbi_link_coming(links_of(vp_of_link(a, k))) ? 1 : 0;
 }
 
 /* ---- which VPs lack tasks -------------------------------------------------------------------- */
 
 /* Computes the fair share; the loads of the remaining VPs go to `seen`. */
-static void survey(struct round *a, unsigned mine)
+static void survey_loads(struct round *a, unsigned mine)
 {
 	const struct kbi_sched_vp *s = a->s;
 	unsigned sum = mine, n = !a->all;
 
 	for (unsigned d = 1; d < s->nvps; d++) {
-		const struct kbi_sched_vp *v = ahead(s, d);
+		const struct kbi_sched_vp *v = vp_ahead(s, d);
 
 		a->r->seen[d] = NOT_WILLING;
 		if (a_load_rlx(&v->hog))
@@ -159,7 +159,7 @@ static void survey(struct round *a, unsigned mine)
 
 /* Returns v's share. The remainder goes to the first VPs; otherwise it would all be missing at
  * the last VP. */
-static unsigned share_of(const struct round *a, const struct kbi_sched_vp *v)
+static unsigned share_of_vp(const struct round *a, const struct kbi_sched_vp *v)
 {
 	return a->share + (v->id < a->one_more);
 }
@@ -168,18 +168,18 @@ static unsigned share_of(const struct round *a, const struct kbi_sched_vp *v)
  * nearest VP before it that has a surplus, as brackets match. So all VPs that look at the same
  * loads come to the same plan, and no VP is served twice. Tasks on their way to a VP further on
  * count for the VP where they have arrived. `mine` excludes the running thread if all tasks go. */
-static void look(struct round *a, unsigned mine)
+static void plan_all_links(struct round *a, unsigned mine)
 {
 	const struct kbi_links *l = &a->r->links;
 	unsigned keep, slack, left, nearer = 0, part;
-	bool urgent = a->all || is_wanted(a->why);
+	bool urgent = a->all || is_work_wanted(a->why);
 
-	survey(a, mine);
-	keep = a->all ? 0 : share_of(a, a->s);
+	survey_loads(a, mine);
+	keep = a->all ? 0 : share_of_vp(a, a->s);
 	slack = a->share / 8 + 1 < KBI_PACKET_MAX ? a->share / 8 + 1 : KBI_PACKET_MAX;
 	a->surplus = left = mine > keep ? mine - keep : 0;
 	for (unsigned d = 1, k = 0; d < a->s->nvps && left; d++) {
-		unsigned load = a->r->seen[d], share = share_of(a, ahead(a->s, d));
+		unsigned load = a->r->seen[d], share = share_of_vp(a, vp_ahead(a->s, d));
 		unsigned lacks = share > load ? share - load : 0;
 
 		k += k + 1 < l->n && l->distance[k + 1] == d;
@@ -191,16 +191,16 @@ static void look(struct round *a, unsigned mine)
 		part = lacks - part < left ? lacks - part : left;
 		left -= part;
 		a->want[k] += part;
-		urgent |= part && (lacks > slack || kbi_sched_idles(ahead(a->s, d)));
+		urgent |= part && (lacks > slack || kbi_sched_idles(vp_ahead(a->s, d)));
 	}
 	if (!urgent && a->surplus <= slack)
 		a->surplus = 0;
 }
 
-static bool nobody_polls(const struct kbi_sched_vp *s)
+static bool no_vp_polls(const struct kbi_sched_vp *s)
 {
 	for (unsigned d = 1; d < s->nvps; d++)
-		if (a_load_rlx(&ahead(s, d)->idle) == KBI_IDLE_POLLING)
+		if (a_load_rlx(&vp_ahead(s, d)->idle) == KBI_IDLE_POLLING)
 			return false;
 	return true;
 }
@@ -208,24 +208,24 @@ static bool nobody_polls(const struct kbi_sched_vp *s)
 /* Plans at a push; O(links). It gives only to VPs that poll, one hop away; to sleepers if no VP
  * polls (core/vp then pushes seldom). The number of idle VPs behind a link is guessed from the
  * number of all idle VPs. */
-static void look_near(struct round *a, unsigned mine)
+static void plan_near_links(struct round *a, unsigned mine)
 {
 	const struct kbi_links *l = &a->r->links;
 	unsigned idle = kbi_sched_idle_others(a->s), heads = 1, span, behind;
 
 	for (unsigned k = 0; k < l->n; k++) {
-		if (!kbi_sched_idles(target(a, k)))
+		if (!kbi_sched_idles(vp_of_link(a, k)))
 			continue;
 		span = (k + 1 < l->n ? l->distance[k + 1] : a->s->nvps) - l->distance[k];
 		behind = idle * span / (a->s->nvps - 1);
 		a->want[k] = behind ? behind : 1;
 		heads += a->want[k];
 	}
-	a->sleepers = a->sleepers || nobody_polls(a->s);
+	a->sleepers = a->sleepers || no_vp_polls(a->s);
 	a->surplus = mine - mine / heads;
 	for (unsigned k = 0; k < l->n; k++) {
 		unsigned want = (a->want[k] * mine + heads - 1) / heads,
-			coming = kbi_link_coming(links_of(target(a, k)));
+			coming = kbi_link_coming(links_of(vp_of_link(a, k)));
 
 		a->want[k] = want > coming ? want - coming : 0;
 	}
@@ -238,8 +238,8 @@ static void spare_sleepers(struct round *a)
 	unsigned states[KBI_LINKS], polling = KBI_LINKS;
 
 	for (unsigned k = 0; k < a->r->links.n; k++) {
-		states[k] = a_load_rlx(&target(a, k)->idle);
-		if (states[k] == KBI_IDLE_POLLING && room(a, k))
+		states[k] = a_load_rlx(&vp_of_link(a, k)->idle);
+		if (states[k] == KBI_IDLE_POLLING && room_of_link(a, k))
 			polling = k;
 	}
 	for (unsigned k = 0; k < a->r->links.n; k++) {
@@ -256,23 +256,23 @@ static void spare_sleepers(struct round *a)
 /* ---- giving ---------------------------------------------------------------------------------- */
 
 /* Returns how many tasks go on link k. */
-static unsigned part(const struct round *a, unsigned k)
+static unsigned amount_for_link(const struct round *a, unsigned k)
 {
 	return a->want[k] < a->surplus ? a->want[k] : a->surplus;
 }
 
-static void put(struct round *a, unsigned k, struct kbi_packet p)
+static void put_packet(struct round *a, unsigned k, struct kbi_packet p)
 {
-	kbi_link_put(&a->r->links, links_of(target(a, k)), k, p);
+	kbi_link_put(&a->r->links, links_of(vp_of_link(a, k)), k, p);
 	a->s->given += p.n;
 	a->gone += p.n;
 	a->surplus -= p.n < a->surplus ? p.n : a->surplus;
 	a->want[k] -= p.n < a->want[k] ? p.n : a->want[k];
 }
 
-static void publish(struct round *a, unsigned k)
+static void publish_link(struct round *a, unsigned k)
 {
-	kbi_link_publish(&a->r->links, links_of(target(a, k)), k);
+	kbi_link_publish(&a->r->links, links_of(vp_of_link(a, k)), k);
 	a->used |= 1u << k;
 }
 
@@ -280,39 +280,40 @@ static void publish(struct round *a, unsigned k)
 static void give_ready(struct round *a, struct kbi_task *at)
 {
 	for (unsigned k = a->r->links.n; k-- > 0 && at;) {
-		unsigned amount = part(a, k), slots = 0, free = slots_for(a, k, amount);
+		unsigned amount = amount_for_link(a, k), slots = 0, free = slots_for(a, k, amount);
 		struct kbi_packet p;
 
 		for (; amount && slots < free; slots++, amount -= p.n) {
 			unsigned n = amount < KBI_PACKET_MAX ? amount : KBI_PACKET_MAX;
 
-			p = kbi_packet_cut_newest(a->s, &at, n, target(a, k)->id);
+			p = kbi_packet_cut_newest(a->s, &at, n, vp_of_link(a, k)->id);
 			if (!p.n)
-				p = kbi_packet_cut(a->s, &at, n, target(a, k)->id);
+				p = kbi_packet_cut(a->s, &at, n, vp_of_link(a, k)->id);
 			if (!p.n)
 				break;
-			put(a, k, p);
+			put_packet(a, k, p);
 		}
 		if (slots)
-			publish(a, k);
+			publish_link(a, k);
 	}
 }
 
 /* Passes on, unopened, the inbound packets that are more than this VP keeps. A packet that is
  * larger than the lack stays: it will be opened here. */
-static void pass_on(struct round *a)
+static void pass_packets_on(struct round *a)
 {
 	struct kbi_packet p;
 
 	for (unsigned k = a->r->links.n; k-- > 0;) {
-		unsigned amount = part(a, k), slots = 0, free = amount ? room(a, k) : 0;
+		unsigned amount = amount_for_link(a, k), slots = 0,
+			free = amount ? room_of_link(a, k) : 0;
 
 		for (; slots < free && kbi_link_take(&a->r->links, amount, &p); slots++) {
-			put(a, k, p);
+			put_packet(a, k, p);
 			amount -= p.n;
 		}
 		if (slots)
-			publish(a, k);
+			publish_link(a, k);
 	}
 }
 
@@ -343,7 +344,7 @@ static struct kbi_task *first_to_give(const struct kbi_sched_vp *s, enum kbi_sch
 }
 
 /* Returns true if it is time to look around. */
-static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why,
+static bool is_look_due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why,
 	unsigned inbound)
 {
 	if (!inbound && !first_to_give(s, why))
@@ -364,12 +365,12 @@ static bool due(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_
 
 /* Returns true if this poll may wake sleepers. A small surplus may be gone before they are
  * awake. */
-static bool ripe(const struct rotator *r, enum kbi_sched_why why, unsigned mine)
+static bool may_wake_sleepers(const struct rotator *r, enum kbi_sched_why why, unsigned mine)
 {
 	return at_tick(why) || mine > RIPE || (!at_push(why) && r->ripening);
 }
 
-static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why,
+static void set_look_pause(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched_why why,
 	bool moved)
 {
 	unsigned p = moved ? PAUSE_MIN : r->pause * 2;
@@ -386,7 +387,7 @@ static void pace(const struct kbi_sched_vp *s, struct rotator *r, enum kbi_sched
 
 /* Returns true if one thread has run since the last tick. If no thread was behind it, this
  * cannot be known: the last answer stays. */
-static bool hogged(const struct kbi_sched_vp *s, struct rotator *r)
+static bool is_vp_hogged(const struct kbi_sched_vp *s, struct rotator *r)
 {
 	bool same = r->first ? kbi_sched_hogged(s, r->first) : a_load_rlx(&s->hog);
 
@@ -405,13 +406,13 @@ static void set_hog(struct kbi_sched_vp *s, bool hog)
 		a_store_rlx(&s->hog, hog);
 }
 
-static void plan(struct round *a, enum kbi_sched_why why, unsigned mine)
+static void plan_gifts(struct round *a, enum kbi_sched_why why, unsigned mine)
 {
-	a->sleepers = ripe(a->r, why, mine);
+	a->sleepers = may_wake_sleepers(a->r, why, mine);
 	if (why == KBI_POLL_PUSH)
-		look_near(a, mine);
+		plan_near_links(a, mine);
 	else
-		look(a, a->all ? mine - 1 : mine);
+		plan_all_links(a, a->all ? mine - 1 : mine);
 	if (a->s->limited && kbi_sched_idle_others(a->s) && a->surplus > a->s->most)
 		a->surplus = a->s->most;
 	spare_sleepers(a);
@@ -425,22 +426,22 @@ static void wake_receivers(struct round *a, struct kbi_sched_wake *wake)
 {
 	for (unsigned k = 0; k < a->r->links.n; k++)
 		if (a->used >> k & 1)
-			kbi_sched_wake_add(wake, target(a, k));
+			kbi_sched_wake_add(wake, vp_of_link(a, k));
 }
 
 /* The slow part of a poll: tasks have come in, or it is time to look around. */
-static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_around, unsigned mine,
-			 unsigned inbound, struct kbi_sched_wake *wake)
+static unsigned exchange_packets(struct round *a, enum kbi_sched_why why, bool look_around,
+	unsigned mine, unsigned inbound, struct kbi_sched_wake *wake)
 {
 	unsigned in = 0;
 
 	if (look_around) {
 		a->r->sent = kbi_link_sent(&a->r->links);
-		plan(a, why, mine);
+		plan_gifts(a, why, mine);
 	}
 	if (inbound && !at_push(why)) {
 		if (a->surplus)
-			pass_on(a);
+			pass_packets_on(a);
 		in = open_inbound(a->s, &a->r->links, at_tick(why) ? OPEN_ALL : OPEN_LEAST);
 	}
 	if (a->surplus)
@@ -448,7 +449,7 @@ static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_arou
 	if (look_around) {
 		kbi_sched_publish_load(a->s, &a->r->load, mine - a->gone);
 		a->r->settled = a->surplus ? 0 : mine - a->gone;
-		pace(a->s, a->r, why, a->used);
+		set_look_pause(a->s, a->r, why, a->used);
 	}
 	if (!a->used && !in)
 		return 0;
@@ -460,11 +461,12 @@ static unsigned exchange(struct round *a, enum kbi_sched_why why, bool look_arou
 	return in;
 }
 
-static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
+static KBI_NOINLINE unsigned poll_links(struct kbi_sched_vp *s, enum kbi_sched_why why,
 	struct kbi_sched_wake *wake)
 {
 	struct rotator *r = s->priv;
-	bool push = at_push(why), tick = why == KBI_POLL_TICK, hog = tick && hogged(s, r), look_around;
+	bool push = at_push(why), tick = why == KBI_POLL_TICK, hog = tick && is_vp_hogged(s, r),
+		look_around;
 	unsigned inbound, mine;
 
 	inbound = kbi_link_arrived(&r->links) ? kbi_link_count(&r->links) : 0;
@@ -474,22 +476,22 @@ static KBI_NOINLINE unsigned poll(struct kbi_sched_vp *s, enum kbi_sched_why why
 		r->enough = 0;
 		set_hog(s, hog);
 	}
-	look_around = due(s, r, why, inbound);
+	look_around = is_look_due(s, r, why, inbound);
 	if (!inbound && !look_around)
 		return 0;
 	struct round a = { .s = s, .r = r, .why = why,
 			   .all = hog || (tick && kbi_sched_idle_others(s)) };
-	return exchange(&a, why, look_around, mine, inbound, wake);
+	return exchange_packets(&a, why, look_around, mine, inbound, wake);
 }
 
 /* Returns true if there is nothing to take and nothing to give, as at the last poll: a few loads
  * that hit the nearest cache. */
-static inline bool quiet(const struct kbi_sched_vp *s, const struct rotator *r,
+static inline bool is_poll_needless(const struct kbi_sched_vp *s, const struct rotator *r,
 	enum kbi_sched_why why)
 {
 	if (why == KBI_POLL_PUSH)
 		return s->pq.n < 2 || s->pq.n < r->enough;
-	return !at_tick(why) && !is_wanted(why) && s->pq.n < 2 &&
+	return !at_tick(why) && !is_work_wanted(why) && s->pq.n < 2 &&
 		s->pq.n + (why == KBI_POLL_SWITCH) == r->load && !r->enough &&
 	       !kbi_link_arrived(&r->links) && !a_load_rlx(&s->hog);
 }
@@ -501,9 +503,9 @@ static unsigned rotator_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
 	unsigned in;
 
 	wake->n = 0;
-	if (kbi_likely(quiet(s, r, why)))
+	if (kbi_likely(is_poll_needless(s, r, why)))
 		return 0;
-	in = poll(s, why, wake);
+	in = poll_links(s, why, wake);
 	if (why == KBI_POLL_TICK)
 		r->first = s->pq.head;
 	return in;

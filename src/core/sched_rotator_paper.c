@@ -47,17 +47,17 @@ static struct kbi_waiver *waiver_of(const struct kbi_sched_vp *v)
 	return &p->waiver;
 }
 
-static struct kbi_sched_vp *forward(const struct kbi_sched_vp *s)
+static struct kbi_sched_vp *successor_of_vp(const struct kbi_sched_vp *s)
 {
 	return &s->all[s->id + 1 == s->nvps ? 0 : s->id + 1];
 }
 
-static struct kbi_sched_vp *backward(const struct kbi_sched_vp *s)
+static struct kbi_sched_vp *predecessor_of_vp(const struct kbi_sched_vp *s)
 {
 	return &s->all[s->id ? s->id - 1 : s->nvps - 1];
 }
 
-static void reckon(const struct kbi_sched_vp *s, struct paper *p)
+static void update_paper_capacity(const struct kbi_sched_vp *s, struct paper *p)
 {
 	unsigned sum = 0;
 
@@ -71,9 +71,9 @@ static void reckon(const struct kbi_sched_vp *s, struct paper *p)
 }
 
 /* Puts t into the own Waiver Queue. Returns false if it is full. */
-static bool waive(struct kbi_sched_vp *s, struct paper *p, struct kbi_task *t)
+static bool waive_task(struct kbi_sched_vp *s, struct paper *p, struct kbi_task *t)
 {
-	if (!kbi_waiver_put(&p->waiver, t, forward(s)->id))
+	if (!kbi_waiver_put(&p->waiver, t, successor_of_vp(s)->id))
 		return false;
 	p->said = false;
 	s->given++;
@@ -82,15 +82,15 @@ static bool waive(struct kbi_sched_vp *s, struct paper *p, struct kbi_task *t)
 
 /* Takes all threads out of the predecessor's Waiver Queue; keeps up to `room`, the rest goes on.
  * Returns how many were kept. */
-static unsigned rotate(struct kbi_sched_vp *s, struct paper *p, unsigned room)
+static unsigned rotate_waived_tasks(struct kbi_sched_vp *s, struct paper *p, unsigned room)
 {
-	struct kbi_waiver *from = waiver_of(backward(s));
+	struct kbi_waiver *from = waiver_of(predecessor_of_vp(s));
 	unsigned kept = 0;
 
 	for (uint32_t n = kbi_waiver_count(from); n > 0; n--) {
 		struct kbi_task *t = kbi_waiver_take(from);
 
-		if (kept < room || !waive(s, p, t)) {
+		if (kept < room || !waive_task(s, p, t)) {
 			kbi_sched_accept(s, t);
 			kept++;
 		}
@@ -105,7 +105,7 @@ static void wake_successor(struct kbi_sched_vp *s, struct paper *p, struct kbi_s
 	 * sleeper's */
 	a_fence_sc();
 	p->said = true;
-	kbi_sched_wake_add(wake, forward(s));
+	kbi_sched_wake_add(wake, successor_of_vp(s));
 }
 
 static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
@@ -119,12 +119,13 @@ static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
 		if (why == KBI_POLL_TICK && kbi_sched_idle_others(s))
 			limit = 0;
 		mine = s->pq.n - s->pq.bound;
-		in = rotate(s, p, mine < limit ? limit - mine : 0);
-		if (s->pq.n - s->pq.bound > limit && kbi_waiver_spill(&p->waiver, s, limit, forward(s)->id))
+		in = rotate_waived_tasks(s, p, mine < limit ? limit - mine : 0);
+		if (s->pq.n - s->pq.bound > limit &&
+		    kbi_waiver_spill(&p->waiver, s, limit, successor_of_vp(s)->id))
 			p->said = false;
 		kbi_sched_publish_load(s, &p->load,
 				       s->pq.n + kbi_waiver_count(&p->waiver) + (why != KBI_POLL_IDLE));
-		reckon(s, p);
+		update_paper_capacity(s, p);
 	}
 	if (!p->said)
 		wake_successor(s, p, wake);
@@ -138,7 +139,7 @@ static unsigned paper_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
 
 static bool paper_arrived(const struct kbi_sched_vp *s)
 {
-	return kbi_waiver_count(waiver_of(backward(s))) > 0;
+	return kbi_waiver_count(waiver_of(predecessor_of_vp(s))) > 0;
 }
 
 static void paper_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
@@ -148,7 +149,7 @@ static void paper_push(struct kbi_sched_vp *s, struct kbi_task *t, bool front)
 	if (front)
 		kbi_pq_prepend(&s->pq, t);
 	else if (kbi_task_is(t, KBI_TASK_BOUND) || s->pq.n - s->pq.bound < p->capacity ||
-		!waive(s, p, t))
+		!waive_task(s, p, t))
 		kbi_pq_append(&s->pq, t);
 }
 

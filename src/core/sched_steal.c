@@ -93,7 +93,7 @@ static bool steal_take(struct kbi_sched_vp *s, struct kbi_task *t)
 
 /* Thief with `mine` tasks: takes up to half of the excess of v's array into its own array, which
  * only the thief puts into. Returns how many. May run in parallel with v and further thieves. */
-static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v, uint32_t mine)
+static unsigned steal_tasks(struct kbi_sched_vp *s, const struct kbi_sched_vp *v, uint32_t mine)
 {
 	struct kbi_deque *from = deque_of(v), *to = deque_of(s);
 	uint32_t most = STEAL_MAX, b = a_load_rlx(&to->bottom), n;
@@ -125,7 +125,7 @@ static unsigned rob(struct kbi_sched_vp *s, const struct kbi_sched_vp *v, uint32
 
 /* Tries all victims, beginning at a random one. 0 means that each array was empty when looked at
  * (or ours has no room), which a VP about to sleep must know. */
-static unsigned search(struct kbi_sched_vp *s)
+static unsigned search_victims(struct kbi_sched_vp *s)
 {
 	unsigned start = s->nvps > 1 ? random_below(s->priv, s->nvps - 1) : 0;
 
@@ -133,7 +133,7 @@ static unsigned search(struct kbi_sched_vp *s)
 		return 0;
 	for (unsigned i = 1; i < s->nvps; i++) {
 		unsigned d = 1 + (start + i) % (s->nvps - 1);
-		unsigned n = rob(s, &s->all[(s->id + d) % s->nvps], 0);
+		unsigned n = steal_tasks(s, &s->all[(s->id + d) % s->nvps], 0);
 
 		if (n)
 			return n;
@@ -152,12 +152,13 @@ static unsigned even_out(struct kbi_sched_vp *s)
 	if (s->nvps == 1 || kbi_deque_room(&p->deque) < STEAL_MAX)
 		return 0;
 	v = &s->all[(s->id + 1 + random_below(p, s->nvps - 1)) % s->nvps];
-	return kbi_deque_count(deque_of(v)) > mine + mine / 16 + SLACK ? rob(s, v, mine) : 0;
+	return kbi_deque_count(deque_of(v)) > mine + mine / 16 + SLACK ? steal_tasks(s, v, mine)
+		: 0;
 }
 
 /* Owner: moves all tasks that are not bound, except `keep`, from the Protect Queue into the
  * array, from the tail on. Returns false if the array is full. */
-static bool expose(struct kbi_sched_vp *s, unsigned keep)
+static bool expose_tasks(struct kbi_sched_vp *s, unsigned keep)
 {
 	struct kbi_task *t = s->pq.tail, *before;
 
@@ -184,11 +185,11 @@ static unsigned steal_poll(struct kbi_sched_vp *s, enum kbi_sched_why why,
 
 	wake->n = 0;
 	if (why == KBI_POLL_IDLE)
-		in = search(s);
+		in = search_victims(s);
 	else if (why == KBI_POLL_SWITCH)
 		in = even_out(s);
 	if (idle || hog || p->refused)
-		p->refused = !expose(s, why == KBI_POLL_TICK ? 0 : 1);
+		p->refused = !expose_tasks(s, why == KBI_POLL_TICK ? 0 : 1);
 	if (why == KBI_POLL_TICK)
 		p->first = s->pq.head;
 	n = kbi_deque_count(&p->deque);

@@ -28,7 +28,7 @@ enum {
 	WOKEN_PART = 2,  /* this part of a quantum is enough if they were woken since their last turn */
 };
 
-static void begin(struct kbi_vp *vp, uint64_t now)
+static void begin_slice(struct kbi_vp *vp, uint64_t now)
 {
 	vp->slice.turn = kbi_vp_turns(vp);
 	vp->slice.since = now;
@@ -40,7 +40,7 @@ static bool has_lasted(struct kbi_vp *vp, unsigned ns, uint64_t now)
 {
 	if (kbi_likely(vp->slice.turn == kbi_vp_turns(vp)))
 		return now - vp->slice.since >= ns;
-	begin(vp, now);
+	begin_slice(vp, now);
 	return false;
 }
 
@@ -71,7 +71,7 @@ static bool is_any_ready(const struct kbi_vp *vp)
 }
 
 /* Returns the next in the queue. */
-static struct kbi_task *behind(const struct kbi_vp *vp, const struct kbi_task *t)
+static struct kbi_task *next_ready_task(const struct kbi_vp *vp, const struct kbi_task *t)
 {
 	return t == vp->first ? vp->s->pq.head : t->next;
 }
@@ -79,7 +79,8 @@ static struct kbi_task *behind(const struct kbi_vp *vp, const struct kbi_task *t
 /* ---- the next thread ------------------------------------------------------------------------- */
 
 /* Returns how long `first` has been passed over, ns. */
-static uint64_t waited(struct kbi_vp *vp, const struct kbi_task *first, uint64_t part, uint64_t now)
+static uint64_t time_passed_over(struct kbi_vp *vp, const struct kbi_task *first, uint64_t part,
+	uint64_t now)
 {
 	struct kbi_slice *s = &vp->slice;
 
@@ -93,7 +94,8 @@ static uint64_t waited(struct kbi_vp *vp, const struct kbi_task *first, uint64_t
 
 /* Returns true if it is the turn of the first in the queue, which computes. `callers`: the most
  * that have had their turns meanwhile. */
-static bool is_due(struct kbi_vp *vp, const struct kbi_task *first, unsigned callers, uint64_t now)
+static bool is_computing_task_due(struct kbi_vp *vp, const struct kbi_task *first, unsigned callers,
+	uint64_t now)
 {
 	uint64_t quantum = (uint64_t)kbi_options.quantum * 1000, part = quantum / WOKEN_PART,
 		long_enough = part;
@@ -102,32 +104,32 @@ static bool is_due(struct kbi_vp *vp, const struct kbi_task *first, unsigned cal
 		long_enough = quantum * (callers < PARTS_MOST ? callers : PARTS_MOST);
 	else if (now - vp->slice.since >= part)
 		return true;
-	return waited(vp, first, part, now) >= long_enough;
+	return time_passed_over(vp, first, part, now) >= long_enough;
 }
 
-static bool computes(const struct kbi_task *t)
+static bool is_computing_task(const struct kbi_task *t)
 {
 	return kbi_task_is(t, KBI_TASK_COMPUTES);
 }
 
 /* Takes the rotator's next thread, or returns NULL: the caller goes on. */
-static struct kbi_task *find(struct kbi_vp *vp, uint64_t now)
+static struct kbi_task *take_first_caller(struct kbi_vp *vp, uint64_t now)
 {
 	struct kbi_task *first = first_ready(vp), *t = first;
 	unsigned passed = 0;
 
-	for (; t && computes(t) && passed < PASS_MOST; t = behind(vp, t))
+	for (; t && is_computing_task(t) && passed < PASS_MOST; t = next_ready_task(vp, t))
 		passed++;
-	if (passed && is_due(vp, first, vp->s->pq.n - passed + 1, now)) {
+	if (passed && is_computing_task_due(vp, first, vp->s->pq.n - passed + 1, now)) {
 		vp->slice.passed = NULL;
 		t = first;
-	} else if (!t || computes(t)) {
+	} else if (!t || is_computing_task(t)) {
 		return NULL;
 	}
 	return kbi_vp_take(vp, t) ? t : NULL;
 }
 
-static void put_back(struct kbi_pq *q, struct kbi_pq *passed)
+static void put_passed_tasks_back(struct kbi_pq *q, struct kbi_pq *passed)
 {
 	struct kbi_task *t, *prev;
 
@@ -137,29 +139,30 @@ static void put_back(struct kbi_pq *q, struct kbi_pq *passed)
 	}
 }
 
-/* Does as find for the other schedulers. Threads that are passed over stay READY(vp), out of any
- * other VP's reach. */
-static struct kbi_task *ask_for(struct kbi_vp *vp, uint64_t now)
+/* Does as take_first_caller for the other schedulers. Threads that are passed over stay
+ * READY(vp), out of any other VP's reach. */
+static struct kbi_task *pop_first_caller(struct kbi_vp *vp, uint64_t now)
 {
 	struct kbi_pq passed = { 0 };
 	struct kbi_task *t = kbi_vp_pop(vp), *next;
 
-	for (; t && computes(t) && passed.n < PASS_MOST; t = kbi_vp_pop(vp))
+	for (; t && is_computing_task(t) && passed.n < PASS_MOST; t = kbi_vp_pop(vp))
 		kbi_pq_append(&passed, t);
-	next = t && !computes(t) ? t : NULL;
-	if (passed.n && is_due(vp, passed.head, count_ready(vp) + (t != NULL) + 1, now)) {
+	next = t && !is_computing_task(t) ? t : NULL;
+	if (passed.n &&
+	    is_computing_task_due(vp, passed.head, count_ready(vp) + (t != NULL) + 1, now)) {
 		vp->slice.passed = NULL;
 		next = kbi_pq_pop(&passed);
 	}
 	if (t && t != next)
 		kbi_pq_prepend(&vp->s->pq, t);
-	put_back(&vp->s->pq, &passed);
+	put_passed_tasks_back(&vp->s->pq, &passed);
 	return next;
 }
 
 /* Takes the next thread, for the caller to run, if the caller has had its turn; else returns
  * NULL. */
-static struct kbi_task *next_of(struct kbi_vp *vp, unsigned ns)
+static struct kbi_task *take_slice_task(struct kbi_vp *vp, unsigned ns)
 {
 	uint64_t now;
 
@@ -169,7 +172,7 @@ static struct kbi_task *next_of(struct kbi_vp *vp, unsigned ns)
 	if (!has_lasted(vp, ns, now))
 		return NULL;
 	look_if_due(vp, now);
-	return vp->plain ? find(vp, now) : ask_for(vp, now);
+	return vp->plain ? take_first_caller(vp, now) : pop_first_caller(vp, now);
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -182,13 +185,13 @@ KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 	kbi_slice_note(self);
 	kbi_np_enter(self);
 	vp = self->vp;
-	next = vp ? next_of(vp, ns) : NULL;
+	next = vp ? take_slice_task(vp, ns) : NULL;
 	if (next) {
 		vp->handovers++; /* counts as another turn for the lookout: the tick is not for a thread
 		                  * that has just begun */
 		kbi_run_switch_to(vp, self, next, kbi_yield_requeue, self);
 		self = kbi_self_raw();
-		begin(self->vp, kbi_timer_now());
+		begin_slice(self->vp, kbi_timer_now());
 	}
 	kbi_np_leave(self);
 }

@@ -67,7 +67,7 @@ void kbi_solo_barrier(void)
 }
 
 /* Waits until no VP is inside a section; the caller has changed the word. */
-static void settle(void)
+static void settle_sections(void)
 {
 	kbi_solo_barrier();
 	/* acquire: pairs with the release in kbi_solo_leave; the sections' writes are seen */
@@ -80,7 +80,7 @@ void kbi_solo_end_slow(void)
 {
 	/* release: pairs with the acquires in kbi_solo_enter */
 	a_or_acqrel(&kbi_solo.awake, OVER);
-	settle();
+	settle_sections();
 	/* release: pairs with the acquire in kbi_solo_end */
 	a_store_rel(&kbi_solo.ended, 1);
 }
@@ -113,6 +113,6 @@ KBI_NOINLINE void kbi_solo_unpark_slow(struct kbi_vp *vp)
 	 * with the acquires in kbi_solo_enter, its acquire with the release in kbi_solo_park */
 	a_add_acqrel(&kbi_solo.settling, 1);
 	if (is_unsettled(a_or_acqrel(&kbi_solo.awake, vp->solo)))
-		settle();
+		settle_sections();
 	a_sub_acqrel(&kbi_solo.settling, 1);
 }

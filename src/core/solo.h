@@ -52,7 +52,7 @@ static inline bool kbi_solo_enter(const struct kbi_task *self)
 	return false;
 }
 
-/* release: pairs with the acquire in settle */
+/* release: pairs with the acquire in settle_sections */
 static inline void kbi_solo_leave(void)
 {
 	a_store_rel(&kbi_solo.busy, 0);

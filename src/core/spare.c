@@ -38,12 +38,12 @@ static struct {
 	a64 given;
 } pool;
 
-static void lock(void)
+static void lock_spare_pool(void)
 {
 	kbi_lock_take(&pool.lock);
 }
 
-static void unlock(void)
+static void unlock_spare_pool(void)
 {
 	kbi_lock_leave(&pool.lock);
 }
@@ -83,7 +83,7 @@ struct kbi_body *kbi_spare_record(bool fresh)
 	struct kbi_body *b;
 	uint32_t n;
 
-	lock();
+	lock_spare_pool();
 	b = a_load_rlx(&pool.running) < pool.max ? pool.unused : NULL;
 	if (b) {
 		pool.unused = b->next;
@@ -101,12 +101,12 @@ struct kbi_body *kbi_spare_record(bool fresh)
 		if (a_load_rlx(&pool.running) > a_load_rlx(&pool.most))
 			a_store_rlx(&pool.most, a_load_rlx(&pool.running));
 	}
-	unlock();
+	unlock_spare_pool();
 	return b;
 }
 
 /* Notes, under the lock, that worker b waits, or never will. */
-static void has_come(struct kbi_body *b)
+static void note_spare_came(struct kbi_body *b)
 {
 	a_sub_rlx(&pool.fresh, b->fresh);
 	b->fresh = 0;
@@ -118,12 +118,12 @@ void kbi_spare_drop(struct kbi_body *b)
 	kbi_spare_keep(b, false);
 	a_store_rlx(&b->attention, 0);
 	a_store_rlx(&b->posted, 0);
-	lock();
-	has_come(b);
+	lock_spare_pool();
+	note_spare_came(b);
 	b->next = pool.unused;
 	pool.unused = b;
 	a_sub_rlx(&pool.running, 1);
-	unlock();
+	unlock_spare_pool();
 }
 
 void kbi_spare_keep(struct kbi_body *b, bool kept)
@@ -131,7 +131,7 @@ void kbi_spare_keep(struct kbi_body *b, bool kept)
 	if (a_load_rlx(&b->changed) == kept)
 		return;
 	a_store_rlx(&b->changed, kept);
-	lock();
+	lock_spare_pool();
 	if (kept) {
 		a_add_rlx(&pool.kept, 1);
 		a_sub_rlx(&pool.running, 1);
@@ -139,7 +139,7 @@ void kbi_spare_keep(struct kbi_body *b, bool kept)
 		a_sub_rlx(&pool.kept, 1);
 		a_add_rlx(&pool.running, 1);
 	}
-	unlock();
+	unlock_spare_pool();
 }
 
 void kbi_spare_after_fork(void)
@@ -163,9 +163,9 @@ int kbi_spare_idle_tid(void)
 {
 	int tid;
 
-	lock();
+	lock_spare_pool();
 	tid = pool.idle ? (int)a_load_rlx(&pool.idle->tid) : 0;
-	unlock();
+	unlock_spare_pool();
 	return tid;
 }
 
@@ -200,13 +200,13 @@ struct kbi_body *kbi_spare_take(void)
 
 	if (!a_load_rlx(&pool.n_idle))
 		return NULL;
-	lock();
+	lock_spare_pool();
 	b = pool.idle;
 	if (b) {
 		pool.idle = b->next;
 		a_sub_rlx(&pool.n_idle, 1);
 	}
-	unlock();
+	unlock_spare_pool();
 	if (b && kbi_spare_is_low())
 		kbi_spare_tell();
 	return b;
@@ -214,12 +214,12 @@ struct kbi_body *kbi_spare_take(void)
 
 void kbi_spare_put(struct kbi_body *b)
 {
-	lock();
-	has_come(b);
+	lock_spare_pool();
+	note_spare_came(b);
 	b->next = pool.idle;
 	pool.idle = b;
 	a_add_rlx(&pool.n_idle, 1);
-	unlock();
+	unlock_spare_pool();
 }
 
 void kbi_spare_give(struct kbi_body *b, struct kbi_vp *vp)
@@ -237,7 +237,7 @@ static bool leave_pool(struct kbi_body *me)
 {
 	bool found = false;
 
-	lock();
+	lock_spare_pool();
 	for (struct kbi_body **b = &pool.idle; *b && a_load_rlx(&pool.n_idle) > READY; b = &(*b)->next)
 		if (*b == me) {
 			*b = me->next;
@@ -245,7 +245,7 @@ static bool leave_pool(struct kbi_body *me)
 			found = true;
 			break;
 		}
-	unlock();
+	unlock_spare_pool();
 	return found;
 }
 
@@ -262,7 +262,7 @@ static bool has_children(void)
 
 /* Returns true if the kernel would end or report anything at the end of this kernel thread, whose
  * thread has gone on elsewhere. */
-static bool is_missed(void)
+static bool is_end_noticeable(void)
 {
 	return has_children() || kbi_uring_used_here();
 }
@@ -282,7 +282,7 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 	while (!(vp = a_load_acq(&me->job))) {
 		long e = kbi_sys_futex_wait(&me->bell, 0, stays ? NULL : &patience);
 
-		if (e == -ETIMEDOUT && !is_missed()) {
+		if (e == -ETIMEDOUT && !is_end_noticeable()) {
 			if (leave_pool(me))
 				return NULL;
 			stays = true; /* surplus workers end by themselves */
@@ -298,7 +298,7 @@ static struct kbi_vp *wait_for_job(struct kbi_body *me)
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* Makes me the worker of vp: the agent runs here from now on. */
-static void adopt(struct kbi_body *me, struct kbi_vp *vp)
+static void adopt_vp(struct kbi_body *me, struct kbi_vp *vp)
 {
 	vp->cur = NULL;
 	vp->cur_tp = (kbi_tpword)me->tp;
@@ -313,7 +313,7 @@ static void adopt(struct kbi_body *me, struct kbi_vp *vp)
 
 /* Returns true if the worker is a thread's for good. The process's first kernel thread then stays,
  * because the process's name and more depend on it, but serves no VP and does not count. */
-static bool is_over(struct kbi_body *me)
+static bool is_worker_kept(struct kbi_body *me)
 {
 	if (!a_load_rlx(&me->changed) || !me->leader)
 		return a_load_rlx(&me->changed);
@@ -326,8 +326,8 @@ void kbi_spare_life(struct kbi_body *me)
 {
 	struct kbi_vp *vp = me->vp;
 
-	while (vp || (!is_over(me) && (vp = wait_for_job(me)))) {
-		adopt(me, vp);
+	while (vp || (!is_worker_kept(me) && (vp = wait_for_job(me)))) {
+		adopt_vp(me, vp);
 		kbi_agent_run(me);
 		vp = NULL;
 	}

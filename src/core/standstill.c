@@ -28,7 +28,7 @@ static struct seen {
 	unsigned times; /* 0: it was not in such a call */
 } seen[KBI_MAX_VPS];
 
-static bool is_same(const struct seen *a, const struct seen *b)
+static bool is_same_sighting(const struct seen *a, const struct seen *b)
 {
 	return a->turns == b->turns && a->tid == b->tid && a->call.sp == b->call.sp &&
 	       a->call.pc == b->call.pc &&
@@ -41,7 +41,7 @@ static bool any_busy(void)
 }
 
 /* Returns true if vp runs a thread that is in libc's futex call. */
-static bool find(struct kbi_vp *vp, struct seen *now)
+static bool find_futex_call(struct kbi_vp *vp, struct seen *now)
 {
 	*now = (struct seen){ .turns = kbi_vp_turns(vp), .tid = (int)a_load_rlx(&vp->tid) };
 	if (!now->tid || a_load_rlx(&vp->s->idle) != KBI_IDLE_BUSY)
@@ -51,23 +51,23 @@ static bool find(struct kbi_vp *vp, struct seen *now)
 }
 
 /* Returns true if it is time for the message. */
-static bool stands(struct kbi_vp *vp, struct seen *before)
+static bool is_standing_still(struct kbi_vp *vp, struct seen *before)
 {
 	struct seen now;
 
-	if (!find(vp, &now))
+	if (!find_futex_call(vp, &now))
 		before->times = 0;
-	else if (before->times && is_same(before, &now))
+	else if (before->times && is_same_sighting(before, &now))
 		return ++before->times >= LOOKS && kbi_agent_has_work(vp, kbi_sys_now());
 	else
 		now.times = 1, *before = now;
 	return false;
 }
 
-static bool look(void)
+static bool scan_for_standstill(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
-		if (!stands(kbi_vps[i], &seen[i]))
+		if (!is_standing_still(kbi_vps[i], &seen[i]))
 			continue;
 		kbi_sys_message("VP %u stands still: its thread waits in the kernel for a lock or "
 				"condition of libc's (std::mutex, pthread_mutex_lock ...), and %u threads are "
@@ -89,7 +89,7 @@ static void sleep_for_good(void)
 	a_store_rlx(&kbi_lookout_watcher_asleep, 0);
 }
 
-static void *watch(void *unused)
+static void *run_standstill_watcher(void *unused)
 {
 	static const struct timespec nap = { LOOK_S, 0 };
 	unsigned quiet = 0;
@@ -99,7 +99,7 @@ static void *watch(void *unused)
 	for (;;) {
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 		quiet = any_busy() ? 0 : quiet + 1;
-		if (look())
+		if (scan_for_standstill())
 			break; /* once only */
 		if (quiet >= QUIET)
 			sleep_for_good();
@@ -114,5 +114,5 @@ void kbi_standstill_start(void)
 	    !kbi_options.tick_ms ||
 	    KBI_SAN)
 		return;
-	kbi_body_start_closed(watch, NULL);
+	kbi_body_start_closed(run_standstill_watcher, NULL);
 }

@@ -47,7 +47,7 @@ bool kbi_stock_is_low(void)
 	       kbi_tcb_mode() == KBI_TCB_TEMPLATE;
 }
 
-static void put(struct block *b)
+static void put_stock_block(struct block *b)
 {
 	kbi_lock_take(&stock.lock);
 	b->next = stock.unused;
@@ -57,7 +57,7 @@ static void put(struct block *b)
 }
 
 /* Takes a block whose stack is free; NULL: there is none. */
-static struct block *take(void)
+static struct block *take_stock_block(void)
 {
 	struct block **at = &stock.unused, *b;
 
@@ -76,13 +76,13 @@ static struct block *take(void)
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /* Returns a block's number, apart from the numbers of the program's threads, which begin at 0. */
-static unsigned number_of(uint32_t i)
+static unsigned number_of_block(uint32_t i)
 {
 	return KBI_TCB_ID_TURNING + (KBI_TCB_ID_LIMIT - KBI_TCB_ID_STILL) - 1 - i;
 }
 
 /* Makes a block with its stack, whose lowest page is a guard. */
-static bool make(struct block *b, uint32_t i)
+static bool make_stock_block(struct block *b, uint32_t i)
 {
 	size_t size = (KBI_AGENT_STACK + kbi_tcb_overhead() + 2 * KBI_PAGE - 1) &
 		~(size_t)(KBI_PAGE - 1);
@@ -91,7 +91,7 @@ static bool make(struct block *b, uint32_t i)
 	if (!slab)
 		return false;
 	if (!kbi_sys(SYS_mprotect, slab, KBI_PAGE, PROT_NONE) &&
-	    !kbi_tcb_make(&b->tcb, slab + KBI_PAGE, size - KBI_PAGE, number_of(i), NULL))
+	    !kbi_tcb_make(&b->tcb, slab + KBI_PAGE, size - KBI_PAGE, number_of_block(i), NULL))
 		return true;
 	kbi_sys_unmap(slab, size);
 	return false;
@@ -104,36 +104,37 @@ bool kbi_stock_add(void)
 	if (kbi_sys_from.processes)
 		return kbi_body_stack_add();
 	i = a_add_rlx(&stock.made, 1);
-	if (i >= BLOCKS || !make(&blocks[i], i)) {
+	if (i >= BLOCKS || !make_stock_block(&blocks[i], i)) {
 		a_store_rlx(&stock.made, BLOCKS); /* nothing is tried again */
 		return false;
 	}
-	put(&blocks[i]);
+	put_stock_block(&blocks[i]);
 	return true;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static void run(void *block)
+static void run_stock_block(void *block)
 {
 	struct block *b = block;
 
 	b->fn(b->arg);
 	kbi_tcb_reset(&b->tcb, NULL);
-	put(b);
+	put_stock_block(b);
 }
 
 bool kbi_stock_start(void *(*fn)(void *), void *arg)
 {
-	struct block *b = kbi_sys_from.processes || !a_load_rlx(&stock.n) ? NULL : take();
+	struct block *b = kbi_sys_from.processes || !a_load_rlx(&stock.n) ? NULL
+		: take_stock_block();
 
 	if (!b)
 		return false;
 	b->fn = fn;
 	b->arg = arg;
-	if (!kbi_tcb_run(&b->tcb, run, b))
+	if (!kbi_tcb_run(&b->tcb, run_stock_block, b))
 		return true;
-	put(b);
+	put_stock_block(b);
 	return false;
 }
 

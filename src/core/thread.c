@@ -6,8 +6,8 @@
  * joiner is found that waits on the thread's own VP and runs next: only these two may change a
  * joiner's mark, and each runs only in its turn. LOST: a crash, thread_loss.c.
  *
- * Runs on the caller's stack; an end is completed on the next stack, by `ended` or by that joiner
- * (thread_join.c). */
+ * Runs on the caller's stack; an end is completed on the next stack, by
+ * complete_thread_end or by that joiner (thread_join.c). */
 #include "core/thread.h"
 
 #include <errno.h>
@@ -44,14 +44,14 @@ enum {
 /* Classes of the default stack: light, own TLS. */
 static int default_class[2];
 
-static int class_for(const struct kbi_thread_attr *a)
+static int stack_class_for(const struct kbi_thread_attr *a)
 {
 	return a->stack_size ? kbi_stack_class(a->stack_size, a->own_tls) : default_class[a->own_tls];
 }
 
 _Static_assert(KBI_STACK_CLASSES <= 256, "a class fits in eight bits");
 
-static unsigned slot_of(const struct kbi_vp *vp)
+static unsigned stack_slot_of_vp(const struct kbi_vp *vp)
 {
 	return vp ? vp->id + 1 : 0;
 }
@@ -79,7 +79,7 @@ static int try_stack(struct kb_thread *t, const struct kbi_thread_attr *a, unsig
 		t->user_stack = true;
 		return t->stack ? 0 : a->own_tls ? EAGAIN : EINVAL;
 	}
-	class = class_for(a);
+	class = stack_class_for(a);
 	if (class < 0)
 		return EAGAIN;
 	t->stack_class = (uint8_t)class;
@@ -96,7 +96,7 @@ get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *v
 	const struct prepared *p)
 {
 	struct timespec nap = { 0, 50000 };
-	int e = try_stack(t, a, slot_of(vp));
+	int e = try_stack(t, a, stack_slot_of_vp(vp));
 	uint32_t hunger;
 	bool all = false;
 
@@ -107,12 +107,12 @@ get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *v
 		if (i)
 			kbi_sys(SYS_nanosleep, &nap, NULL);
 		all = kbi_vp_gather_stacks(vp, hunger);
-		e = try_stack(t, a, slot_of(vp));
+		e = try_stack(t, a, stack_slot_of_vp(vp));
 	}
 	return e;
 }
 
-static KBI_NOINLINE void set_name(struct kb_thread *t, const char *name)
+static KBI_NOINLINE void set_thread_name(struct kb_thread *t, const char *name)
 {
 	strncpy(t->name, name, sizeof t->name - 1);
 	t->name[sizeof t->name - 1] = 0;
@@ -136,7 +136,7 @@ promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_v
 	if (kbi_unlikely(!vp || a->stack_low))
 		return get_stack(t, a, vp, p);
 	if (a->stack_size)
-		class = class_for(a);
+		class = stack_class_for(a);
 	if (kbi_unlikely(class < 0))
 		return EAGAIN;
 	t->stack_class = (uint8_t)class;
@@ -147,14 +147,14 @@ promise_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_v
 	return get_stack(t, a, vp, p);
 }
 
-static KBI_NOINLINE void bind(struct kb_thread *t, unsigned vp)
+static KBI_NOINLINE void bind_thread(struct kb_thread *t, unsigned vp)
 {
 	t->bound = (uint16_t)vp;
 	kbi_task_set(&t->task, KBI_TASK_BOUND);
 }
 
 static inline int
-prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp,
+prepare_thread(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp,
 	const struct prepared *p)
 {
 	int e = promise_stack(t, a, vp, p);
@@ -168,12 +168,12 @@ prepare(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *vp,
 			kbi_run_adopt_block(t);
 	}
 	if (a->bound >= 0)
-		bind(t, (unsigned)a->bound % kbi_vp_n);
+		bind_thread(t, (unsigned)a->bound % kbi_vp_n);
 	if (a->detached)
 		a_store_rlx(&t->join, KBI_JOIN_DETACHED);
 	t->posix = a->posix;
 	if (a->name)
-		set_name(t, a->name);
+		set_thread_name(t, a->name);
 	return 0;
 }
 
@@ -185,7 +185,7 @@ static KBI_NOINLINE void launch_elsewhere(struct kb_thread *t)
 	kbi_vp_send(kbi_vps[to], &t->task);
 }
 
-static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
+static inline void launch_thread(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (kbi_unlikely(!vp || (kbi_task_is(&t->task, KBI_TASK_BOUND) && t->bound != vp->id))) {
 		launch_elsewhere(t);
@@ -201,7 +201,7 @@ static inline void launch(struct kbi_vp *vp, struct kb_thread *t)
 /* Creates a thread. In line: with plain attributes most of it goes away. p NULL: nothing is
  * prepared, and EAGAIN means that something is to be prepared. */
 static inline __attribute__((always_inline)) int
-create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a,
+create_thread(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *a,
 	void *(*fn)(void *), void *arg,
 	const struct prepared *p)
 {
@@ -212,7 +212,7 @@ create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *
 		return EAGAIN;
 	t->fn = fn;
 	t->arg = arg;
-	e = prepare(t, a, vp, p);
+	e = prepare_thread(t, a, vp, p);
 	if (kbi_unlikely(e)) {
 		kbi_descriptor_free(kbi_thread_cache(vp), t);
 		return e;
@@ -221,11 +221,11 @@ create(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread_attr *
 	if (a->publish)
 		a->publish(t, a->publish_arg);
 	kbi_tally_created(vp);
-	launch(vp, t);
+	launch_thread(vp, t);
 	return 0;
 }
 
-static struct kbi_stack *new_stack(struct kbi_task *self, const struct kbi_thread_attr *a)
+static struct kbi_stack *new_thread_stack(struct kbi_task *self, const struct kbi_thread_attr *a)
 {
 	struct kbi_stack *s = NULL;
 	int class;
@@ -233,7 +233,7 @@ static struct kbi_stack *new_stack(struct kbi_task *self, const struct kbi_threa
 	kbi_np_enter(self);
 	if (a->stack_low)
 		s = kbi_stack_adopt(a->stack_low, a->stack_size);
-	else if ((class = class_for(a)) >= 0)
+	else if ((class = stack_class_for(a)) >= 0)
 		s = kbi_stack_fresh(class);
 	kbi_np_leave(self);
 	return s;
@@ -259,7 +259,7 @@ static KBI_NOINLINE int create_with_block(
 	struct kbi_task *self, struct kb_thread **out, const struct kbi_thread_attr *a,
 	void *(*fn)(void *), void *arg)
 {
-	struct prepared p = { new_stack(self, a) };
+	struct prepared p = { new_thread_stack(self, a) };
 	bool has = p.stack && add_block(p.stack);
 	int e;
 
@@ -270,9 +270,9 @@ static KBI_NOINLINE int create_with_block(
 		kbi_stack_put_bare(p.stack);
 		p.stack = NULL;
 	}
-	e = create(self->vp, out, a, fn, arg, &p);
+	e = create_thread(self->vp, out, a, fn, arg, &p);
 	if (e && has && !a->stack_low)
-		kbi_stack_put_slow(slot_of(self->vp), p.stack);
+		kbi_stack_put_slow(stack_slot_of_vp(self->vp), p.stack);
 	kbi_np_leave(self);
 	if (e && a->stack_low)
 		kbi_stack_end_adopted(p.stack);
@@ -281,7 +281,7 @@ static KBI_NOINLINE int create_with_block(
 
 /* ---- threads of system scope: a kernel thread of their own ----------------------------------- */
 
-static void *system_body(void *arg)
+static void *run_system_thread(void *arg)
 {
 	struct kb_thread *t = arg;
 
@@ -310,7 +310,7 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 	t->arg = arg;
 	a_store_rlx(&t->join, a->detached ? KBI_JOIN_DETACHED : NULL);
 	if (a->name)
-		set_name(t, a->name);
+		set_thread_name(t, a->name);
 	*out = t;
 	/* release: partner is the acquire in kbi_descriptor_valid */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
@@ -320,7 +320,7 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 	e = a->stack_size ? pthread_attr_setstacksize(&pa, a->stack_size + KBI_PAGE) : 0;
 	on_body = kbi_body_programs_mask(&mask);
 	if (!e)
-		e = kbi_real.pthread_create(&id, &pa, system_body, t);
+		e = kbi_real.pthread_create(&id, &pa, run_system_thread, t);
 	if (on_body)
 		kbi_body_mask_again(&mask);
 	pthread_attr_destroy(&pa);
@@ -347,7 +347,7 @@ kbi_thread_create(struct kb_thread **out, const struct kbi_thread_attr *a, void 
 		return create_system(out, a, fn, arg);
 	self = kbi_self();
 	kbi_np_enter(self);
-	e = create(self->vp, out, a, fn, arg, NULL);
+	e = create_thread(self->vp, out, a, fn, arg, NULL);
 	kbi_np_leave(self);
 	if (kbi_unlikely(e) && e == EAGAIN && a->own_tls)
 		return create_with_block(self, out, a, fn, arg);
@@ -362,7 +362,7 @@ kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*f
 	int e;
 
 	kbi_np_enter(self);
-	e = create(self->vp, out, &light, fn, arg, NULL);
+	e = create_thread(self->vp, out, &light, fn, arg, NULL);
 	kbi_np_leave(self);
 	return e;
 }
@@ -372,13 +372,13 @@ kbi_thread_create_light(struct kbi_task *self, struct kb_thread **out, void *(*f
 KBI_NOINLINE void kbi_thread_put_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (!t->user_stack && !t->stack->has_tcb)
-		kbi_stack_unreserve_slow(slot_of(vp), t->stack->class);
-	kbi_stack_put_slow(slot_of(vp), t->stack);
+		kbi_stack_unreserve_slow(stack_slot_of_vp(vp), t->stack->class);
+	kbi_stack_put_slow(stack_slot_of_vp(vp), t->stack);
 }
 
 /* Ends a control block in the program's memory. A light thread on its own stack: at the end of a
  * block libc waits for a kernel thread. */
-static void *dispose_of_adopted(void *arg)
+static void *run_undertaker(void *arg)
 {
 	struct kb_thread *t = arg;
 	struct kbi_task *self;
@@ -394,19 +394,19 @@ static void *dispose_of_adopted(void *arg)
 }
 
 /* Disposes of t, which was detached, and whose control block lies in memory of the program's. */
-static KBI_NOINLINE void dispose_elsewhere(struct kbi_vp *vp, struct kb_thread *t)
+static KBI_NOINLINE void dispose_by_undertaker(struct kbi_vp *vp, struct kb_thread *t)
 {
 	static const struct kbi_thread_attr light = { .bound = -1, .detached = true };
 	struct kb_thread *undertaker;
 
-	if (!create(vp, &undertaker, &light, dispose_of_adopted, t, NULL))
+	if (!create_thread(vp, &undertaker, &light, run_undertaker, t, NULL))
 		return;
 	kbi_stack_end_adopted(t->stack);
 	kbi_thread_dispose(vp, t);
 }
 
 /* Completes t's end on the next context's stack. */
-static void *ended(void *arg)
+static void *complete_thread_end(void *arg)
 {
 	struct kb_thread *t = arg;
 	struct kbi_vp *vp = t->task.vp;
@@ -419,7 +419,7 @@ static void *ended(void *arg)
 	 * descriptor */
 	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
 	if (old == KBI_JOIN_DETACHED && kbi_unlikely(t->user_stack && t->own_tls))
-		dispose_elsewhere(vp, t);
+		dispose_by_undertaker(vp, t);
 	else if (old == KBI_JOIN_DETACHED)
 		kbi_thread_dispose(vp, t);
 	else if (old)
@@ -428,7 +428,7 @@ static void *ended(void *arg)
 }
 
 /* Claims the joiner if it waits here and takes over at once; else returns NULL. */
-static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
+static inline struct kbi_task *claim_joiner(struct kbi_vp *vp, struct kb_thread *t)
 {
 	/* acquire: partner is the CAS in set_joiner */
 	void *j = a_load_acq(&t->join);
@@ -441,8 +441,8 @@ static inline struct kbi_task *heir(struct kbi_vp *vp, struct kb_thread *t)
 		return NULL;
 	if (kbi_unlikely(kbi_task_is(joiner, KBI_TASK_ARMED) || a_load_rlx(&joiner->permit)))
 		kbi_domain_claim(vp, joiner, KBI_WAKE_PERMIT);
-	/* release: partner is the acquire in has_ended. t has a joiner, so no other thread changes the
-	 * mark, and the joiner can no longer give up: it is claimed. */
+	/* release: partner is the acquire in has_thread_ended. t has a joiner, so no other thread
+	 * changes the mark, and the joiner can no longer give up: it is claimed. */
 	a_store_rel(&t->join, KBI_JOIN_GIVEN);
 	return joiner;
 }
@@ -452,9 +452,9 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 	void *old;
 
 	kbi_self_tls = NULL;
-	/* release: as in ended */
+	/* release: as in complete_thread_end */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
-	/* acquire and release: as in ended */
+	/* acquire and release: as in complete_thread_end */
 	old = a_xchg_acqrel(&t->join, KBI_JOIN_ENDED);
 	if (old == KBI_JOIN_DETACHED)
 		kbi_descriptor_free(NULL, t);
@@ -467,7 +467,7 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 /* Gets a VP again: the destructors may have waited in a call that the VP was taken from. The thread
  * keeps it from here on. np is entered. Returns false for a thread of system scope, which has
  * none. */
-static KBI_NOINLINE bool has_vp_again(struct kb_thread *t)
+static KBI_NOINLINE bool regain_vp(struct kb_thread *t)
 {
 	while (!t->task.vp) {
 		if (!t->body)
@@ -481,7 +481,7 @@ static KBI_NOINLINE bool has_vp_again(struct kb_thread *t)
 
 /* Clears TLS values that a handler may have left since TLS was cleared: libc's allocator is not
  * called with np. np is entered. */
-static KBI_NOINLINE void clear_again(struct kb_thread *t)
+static KBI_NOINLINE void clear_tls_again(struct kb_thread *t)
 {
 	enum { TIMES = 100 };
 
@@ -494,7 +494,7 @@ static KBI_NOINLINE void clear_again(struct kb_thread *t)
 
 /* Ends t. In line: a call without a return would spoil the prediction of return addresses for later
  * threads. */
-static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thread *t,
+static inline __attribute__((always_inline)) KBI_NORETURN void end_thread(struct kb_thread *t,
 	void *result)
 {
 	struct kbi_vp *vp;
@@ -518,21 +518,21 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end(struct kb_thr
 	if (t->own_tls && t->stack) /* main has its first kernel thread's block */
 		kbi_tcb_clear(&t->stack->tcb);
 	kbi_np_enter(&t->task);
-	if (kbi_unlikely(!t->task.vp) && !has_vp_again(t))
+	if (kbi_unlikely(!t->task.vp) && !regain_vp(t))
 		exit_system(t);
 	if (t->own_tls && t->stack) {
 		if (kbi_unlikely(!kbi_tcb_is_clear(&t->stack->tcb)))
-			clear_again(t);
+			clear_tls_again(t);
 		kbi_tcb_finish(&t->stack->tcb, &t->task);
 	}
 	vp = t->task.vp;
-	next = heir(vp, t);
+	next = claim_joiner(vp, t);
 	if (kbi_likely(next != NULL))
 		kbi_run_leave_to(vp, next, NULL, NULL);
-	kbi_run_leave_to(vp, kbi_ask_at_end(vp, kbi_run_next(vp)), ended, t);
+	kbi_run_leave_to(vp, kbi_ask_at_end(vp, kbi_run_next(vp)), complete_thread_end, t);
 }
 
-static KBI_NOINLINE KBI_FLATTEN void entry(void *arg)
+static KBI_NOINLINE KBI_FLATTEN void run_thread(void *arg)
 {
 	struct kb_thread *t = arg;
 	void *r;
@@ -540,7 +540,7 @@ static KBI_NOINLINE KBI_FLATTEN void entry(void *arg)
 	kbi_san_arrive(NULL);
 	kbi_np_leave(&t->task); /* created with 1 */
 	r = t->posix && kbi_thread_hooks.entry ? kbi_thread_hooks.entry(t) : t->fn(t->arg);
-	end(t, r);
+	end_thread(t, r);
 }
 
 KBI_SWITCHER void kbi_thread_exit(void *result)
@@ -549,12 +549,12 @@ KBI_SWITCHER void kbi_thread_exit(void *result)
 
 	if (kbi_unlikely(!t->task.vp && !t->fn && !t->body))
 		kbi_real.pthread_exit(result); /* foreign: no thread of ours ends */
-	end(t, result);
+	end_thread(t, result);
 }
 
 int kbi_thread_setup(void)
 {
-	kbi_run_entry = entry;
+	kbi_run_entry = run_thread;
 	default_class[0] = kbi_stack_class(kbi_options.stack_size, false);
 	default_class[1] = kbi_stack_class(kbi_options.stack_size, true);
 	return default_class[0] < 0 || default_class[1] < 0 ? ENOMEM : 0;

@@ -12,29 +12,29 @@
 #include "core/timer.h"
 #include "core/wait.h"
 
-/* Returns true if t has ended by itself. acquire: partner is the exchange in ended, or the release
- * in heir */
-static inline bool has_ended(struct kb_thread *t)
+/* Returns true if t has ended by itself. acquire: partner is the exchange in complete_thread_end,
+ * or the release in claim_joiner */
+static inline bool has_thread_ended(struct kb_thread *t)
 {
 	return (uintptr_t)a_load_acq(&t->join) & 1;
 }
 
 /* Returns true if t has ended or crashed. acquire: partner is the exchange in thread_loss.c */
-static inline bool is_over(struct kb_thread *t)
+static inline bool is_thread_over(struct kb_thread *t)
 {
-	return has_ended(t) || a_load_acq(&t->join) == KBI_JOIN_LOST;
+	return has_thread_ended(t) || a_load_acq(&t->join) == KBI_JOIN_LOST;
 }
 
-static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t, uint64_t deadline,
-	kbi_stop *stop)
+static KBI_NOINLINE int wait_for_thread_end(struct kbi_task *self, struct kb_thread *t,
+	uint64_t deadline, kbi_stop *stop)
 {
-	while (!is_over(t)) {
+	while (!is_thread_over(t)) {
 		int e = stop ? stop(self) : 0;
 		void *mine = self;
 
 		if (!e)
 			e = kbi_timer_sleep(self, deadline);
-		/* acquire: of the exchange in ended, if t has ended meanwhile */
+		/* acquire: of the exchange in complete_thread_end, if t has ended meanwhile */
 		if (e && a_cas_acqrel(&t->join, &mine, NULL))
 			return e;
 	}
@@ -43,7 +43,7 @@ static KBI_NOINLINE int wait_for_end(struct kbi_task *self, struct kb_thread *t,
 
 /* Takes t, whose joiner is the caller, if it has never run and waits in this VP's queue; gives it
  * its stack. Returns false if that is not so. */
-static inline bool take_new(struct kbi_vp *vp, struct kb_thread *t)
+static inline bool take_new_thread(struct kbi_vp *vp, struct kb_thread *t)
 {
 	/* acquire: no data is read; our own VP wrote the state if it matches. t may be stolen until it
 	 * is taken */
@@ -62,9 +62,9 @@ static inline bool take_new(struct kbi_vp *vp, struct kb_thread *t)
 KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self,
 	struct kb_thread *t)
 {
-	if (!take_new(vp, t))
+	if (!take_new_thread(vp, t))
 		return;
-	/* release: partner is the acquire in heir, or of a waker */
+	/* release: partner is the acquire in claim_joiner, or of a waker */
 	a_store_rel(&self->state, vp->waiting_here);
 	/* a wake-up of self meanwhile may end its wait: t has to wait for its turn again */
 	if (kbi_unlikely(kbi_wait_has_permit(vp, self)))
@@ -76,7 +76,7 @@ KBI_SWITCHES static inline void run_now(struct kbi_vp *vp, struct kbi_task *self
 /* Has libc end t's control block in memory of the program's, on a kernel thread, which may wait for
  * locks of threads that are ready here: the caller leaves its VP to them. np is 1, and 0
  * meanwhile. */
-static KBI_SWITCHER void end_adopted(struct kbi_task *self, struct kb_thread *t)
+static KBI_SWITCHER void end_adopted_block(struct kbi_task *self, struct kb_thread *t)
 {
 	kbi_np_leave(self);
 	kbi_handoff_begin(KBI_HANDOFF_SURELY);
@@ -91,7 +91,7 @@ static inline bool is_adopted(const struct kb_thread *t)
 }
 
 /* Gives back t's resources; the joiner or detacher calls it when no other thread knows t. */
-static inline void finish(struct kbi_vp *vp, struct kb_thread *t)
+static inline void free_joined_thread(struct kbi_vp *vp, struct kb_thread *t)
 {
 	if (a_load_rlx(&t->join) == KBI_JOIN_GIVEN)
 		kbi_thread_put_stack(vp, t);
@@ -109,14 +109,15 @@ static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void *
 		kbi_solo_leave();
 		return !*found;
 	}
-	/* release: partner is the exchange in ended, which wakes us; acquire: of its release */
+	/* release: partner is the exchange in complete_thread_end, which wakes us;
+	 * acquire: of its release */
 	return a_cas_acqrel(&t->join, found, self);
 }
 
 /* Makes self t's joiner, unless it is already (*mine) or t has ended. */
 static int become_joiner(struct kbi_task *self, struct kb_thread *t, uint64_t deadline, bool *mine)
 {
-	/* acquire: partner is the exchange in ended */
+	/* acquire: partner is the exchange in complete_thread_end */
 	void *found = a_load_acq(&t->join);
 
 	if (*mine || found == KBI_JOIN_ENDED || found == KBI_JOIN_LOST)
@@ -135,8 +136,8 @@ static KBI_NOINLINE int join_slow(struct kbi_task *self, struct kb_thread *t, ui
 	int e = become_joiner(self, t, deadline, &mine);
 
 	if (!e && mine)
-		e = wait_for_end(self, t, deadline, stop);
-	return e || has_ended(t) ? e : kbi_thread_bury(t);
+		e = wait_for_thread_end(self, t, deadline, stop);
+	return e || has_thread_ended(t) ? e : kbi_thread_bury(t);
 }
 
 /* Does the common case: self, on a VP, is the first to join and has no deadline. Returns false if
@@ -152,17 +153,17 @@ static inline bool join_now(struct kbi_task *self, struct kb_thread *t, uint64_t
 	if (kbi_unlikely(!*mine))
 		return none == KBI_JOIN_ENDED;
 	run_now(self->vp, self, t);
-	return has_ended(t);
+	return has_thread_ended(t);
 }
 
 /* Finishes a join. Inside np brackets, which it leaves. */
-static inline int joined(struct kbi_task *self, struct kb_thread *t, void **result)
+static inline int finish_join(struct kbi_task *self, struct kb_thread *t, void **result)
 {
 	if (kbi_likely(result != NULL))
 		*result = t->result;
 	if (kbi_unlikely(is_adopted(t)))
-		end_adopted(self, t);
-	finish(self->vp, t);
+		end_adopted_block(self, t);
+	free_joined_thread(self->vp, t);
 	kbi_np_leave(self);
 	return 0;
 }
@@ -175,28 +176,28 @@ static KBI_SWITCHER KBI_FLATTEN int join_other(
 {
 	int e = 0;
 
-	/* acquire: partner is the exchange in ended */
+	/* acquire: partner is the exchange in complete_thread_end */
 	if (mine || (a_load_acq(&t->join) != KBI_JOIN_ENDED &&
 		     kbi_unlikely(!join_now(self, t, deadline, &mine))))
 		e = join_slow(self, t, deadline, mine, stop);
 	if (kbi_likely(!e))
-		return joined(self, t, result);
+		return finish_join(self, t, result);
 	kbi_np_leave(self);
 	return e;
 }
 
-/* Runs t, which take_new has taken; self and t are light. A function of its own, so that the code
- * before it need not keep everything in memory for the code after it. */
+/* Runs t, which take_new_thread has taken; self and t are light. A function of its own, so that
+ * the code before it need not keep everything in memory for the code after it. */
 static KBI_SWITCHER KBI_FLATTEN int
 join_bare(struct kb_thread *t, void **result, struct kbi_task *self, struct kbi_vp *vp)
 {
-	/* release: partner is the acquire in heir, or of a waker */
+	/* release: partner is the acquire in claim_joiner, or of a waker */
 	a_store_rel(&self->state, vp->waiting_here);
 	self = kbi_run_switch_to_new_bare(vp, self, &t->task);
 	KBI_LOAD_ONCE(t);
-	if (kbi_unlikely(!has_ended(t)))
+	if (kbi_unlikely(!has_thread_ended(t)))
 		return join_other(self, t, result, KBI_FOREVER, NULL, true);
-	return joined(self, t, result);
+	return finish_join(self, t, result);
 }
 
 /* Returns true if join_bare may run t. */
@@ -226,7 +227,7 @@ KBI_SWITCHER KBI_FLATTEN int kbi_thread_join(struct kb_thread *t, void **result,
 		void *none = NULL;
 
 		mine = set_joiner(self, t, &none);
-		if (kbi_likely(mine && take_new(vp, t)))
+		if (kbi_likely(mine && take_new_thread(vp, t)))
 			return join_bare(t, result, self, vp);
 	}
 	return join_other(self, t, result, deadline, stop, mine);
@@ -239,7 +240,7 @@ int kbi_thread_join_left(struct kb_thread *t, void **result)
 	if (kbi_thread_is_detached(t))
 		return EINVAL;
 	if (result)
-		*result = has_ended(t) ? t->result : NULL;
+		*result = has_thread_ended(t) ? t->result : NULL;
 	t->stack = NULL;
 	/* partner: the acquire in kbi_descriptor_valid */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
@@ -253,7 +254,7 @@ int kbi_thread_detach(struct kb_thread *t)
 
 	if (!kbi_descriptor_valid(t))
 		return ESRCH;
-	/* release: partner is the exchange in ended; acquire: of its release */
+	/* release: partner is the exchange in complete_thread_end; acquire: of its release */
 	if (a_cas_acqrel(&t->join, &old, KBI_JOIN_DETACHED))
 		return 0;
 	if (old == KBI_JOIN_LOST)
@@ -262,7 +263,7 @@ int kbi_thread_detach(struct kb_thread *t)
 		return old == KBI_JOIN_LOST ? 0 : EINVAL;
 	kbi_np_enter(self);
 	if (kbi_unlikely(is_adopted(t)))
-		end_adopted(self, t);
+		end_adopted_block(self, t);
 	kbi_thread_dispose(self->vp, t);
 	kbi_np_leave(self);
 	return 0;

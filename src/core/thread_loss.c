@@ -23,7 +23,7 @@ struct loss {
 };
 
 /* Gives back all pages of the stack but the pages with its record. */
-static void give_back(const struct kbi_stack *s)
+static void clear_lost_stack(const struct kbi_stack *s)
 {
 	uintptr_t from = ((uintptr_t)s->low + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1);
 	uintptr_t to = ((uintptr_t)s->low + s->size) & ~(uintptr_t)(KBI_PAGE - 1);
@@ -39,7 +39,7 @@ static void give_back(const struct kbi_stack *s)
 int kbi_thread_bury(struct kb_thread *t)
 {
 	if (t->stack)
-		give_back(t->stack);
+		clear_lost_stack(t->stack);
 	t->stack = NULL;
 	/* partner: the acquire in kbi_descriptor_valid */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FREE, 0));
@@ -47,16 +47,16 @@ int kbi_thread_bury(struct kb_thread *t)
 }
 
 /* Completes the end on the next context's stack; the loss lies on the stack that was left. */
-static void *after_loss(void *arg)
+static void *complete_loss(void *arg)
 {
 	struct loss l = *(struct loss *)arg;
 	struct kbi_vp *vp = l.t->task.vp;
 	void *old;
 
 	l.done(l.arg);
-	/* release: as in thread.c, ended */
+	/* release: as in thread.c, complete_thread_end */
 	a_store_rel(&l.t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
-	/* acquire and release: as in thread.c, ended */
+	/* acquire and release: as in thread.c, complete_thread_end */
 	old = a_xchg_acqrel(&l.t->join, KBI_JOIN_LOST);
 	if (old == KBI_JOIN_DETACHED)
 		kbi_thread_bury(l.t);
@@ -79,7 +79,7 @@ KBI_SWITCHER void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), voi
 		kbi_fp_set(vp->fp);
 		vp->fp_now = vp->fp;
 	}
-	kbi_run_leave_to(vp, kbi_run_next(vp), after_loss, &l);
+	kbi_run_leave_to(vp, kbi_run_next(vp), complete_loss, &l);
 }
 
 unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t))
@@ -96,9 +96,10 @@ unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t))
 			continue;
 		told(t);
 		kbi_tally_count(&kbi_tally[0].ended, true);
-		/* release: as in after_loss */
+		/* release: as in complete_loss */
 		a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
-		old = a_xchg_acqrel(&t->join, KBI_JOIN_LOST); /* acquire and release: as in after_loss */
+		/* acquire and release: as in complete_loss */
+		old = a_xchg_acqrel(&t->join, KBI_JOIN_LOST);
 		if (old && old != KBI_JOIN_DETACHED)
 			kbi_wait_wake(old);
 		n++;

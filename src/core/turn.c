@@ -48,7 +48,7 @@ struct end {
 	bool share; /* some VP is idle: the scheduler may give the task away at once */
 };
 
-static uint64_t quantum(void)
+static uint64_t quantum_ns(void)
 {
 	return (uint64_t)kbi_options.quantum * 1000;
 }
@@ -74,9 +74,10 @@ static uint64_t *virtual_time(struct kbi_task *t)
 
 /* Returns t's virtual time, put within bounds: t perhaps comes from another VP, or could not be
  * switched away for long. */
-static uint64_t time_of(const struct kbi_vp *vp, struct kbi_task *t)
+static uint64_t bounded_time_of(const struct kbi_vp *vp, struct kbi_task *t)
 {
-	uint64_t clock = a_load_rlx(&vp->turn.clock), far = FAR * quantum(), *v = virtual_time(t);
+	uint64_t clock = a_load_rlx(&vp->turn.clock), far = FAR * quantum_ns(),
+		*v = virtual_time(t);
 
 	if (*v > clock + far)
 		*v = clock + far;
@@ -85,7 +86,7 @@ static uint64_t time_of(const struct kbi_vp *vp, struct kbi_task *t)
 	return *v;
 }
 
-static void put_behind(struct kbi_pq *q, struct kbi_task *t, struct kbi_task *before)
+static void put_task_behind(struct kbi_pq *q, struct kbi_task *t, struct kbi_task *before)
 {
 	if (!before) {
 		kbi_pq_prepend(q, t);
@@ -104,7 +105,7 @@ static void put_behind(struct kbi_pq *q, struct kbi_task *t, struct kbi_task *be
 }
 
 /* Puts all ready tasks here into the Protect Queue, unless an idle VP is to have them. */
-static void gather(struct kbi_vp *vp)
+static void gather_ready_tasks(struct kbi_vp *vp)
 {
 	if (vp->first) {
 		kbi_pq_prepend(&vp->s->pq, vp->first);
@@ -137,7 +138,7 @@ static struct kbi_task *put_callers_first(struct kbi_pq *q, struct kbi_task *las
 
 /* Moves fresh threads to the front. Returns the last of them, or NULL. *least: the marked thread
  * that is next. */
-static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
+static struct kbi_task *sort_fresh_first(struct kbi_vp *vp, struct kbi_task **least)
 {
 	struct kbi_pq *q = &vp->s->pq;
 	struct kbi_task *t, *prev, *moved = NULL;
@@ -147,7 +148,7 @@ static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
 	for (t = q->tail; t && t != moved && n < LOOK_MAX; t = prev, n++) {
 		prev = t->prev;
 		if (!is_fresh(t)) {
-			if (!*least || time_of(vp, t) <= *virtual_time(*least))
+			if (!*least || bounded_time_of(vp, t) <= *virtual_time(*least))
 				*least = t;
 			continue;
 		}
@@ -160,18 +161,18 @@ static struct kbi_task *sort(struct kbi_vp *vp, struct kbi_task **least)
 }
 
 /* Orders the ready tasks, and finds the place of the running task. */
-static void arrange(struct kbi_vp *vp, struct end *e)
+static void arrange_ready_tasks(struct kbi_vp *vp, struct end *e)
 {
-	uint64_t mine = time_of(vp, e->task), next = mine;
+	uint64_t mine = bounded_time_of(vp, e->task), next = mine;
 	struct kbi_task *least;
 
-	gather(vp);
-	e->behind = sort(vp, &least);
+	gather_ready_tasks(vp);
+	e->behind = sort_fresh_first(vp, &least);
 	e->stays = !least || mine < *virtual_time(least);
 	if (!e->stays) {
 		next = *virtual_time(least);
 		kbi_pq_remove(&vp->s->pq, least);
-		put_behind(&vp->s->pq, least, e->behind);
+		put_task_behind(&vp->s->pq, least, e->behind);
 	}
 	if (next > a_load_rlx(&vp->turn.clock))
 		a_store_rlx(&vp->turn.clock, next);
@@ -181,7 +182,7 @@ static void arrange(struct kbi_vp *vp, struct end *e)
 
 /* Returns the next VP, if it can take a thread; else NULL. A VP whose thread was asked to leave and
  * does not is no place to wait at. */
-static struct kbi_vp *successor(const struct kbi_vp *vp)
+static struct kbi_vp *find_rotation_target(const struct kbi_vp *vp)
 {
 	struct kbi_vp *to = kbi_vps[(vp->id + 1) % kbi_vp_n];
 
@@ -191,27 +192,27 @@ static struct kbi_vp *successor(const struct kbi_vp *vp)
 	return vp->s->pq.n + 1 >= a_load_rlx(&to->s->load) ? to : NULL;
 }
 
-static void rotate(struct kbi_vp *vp, struct end *e, uint64_t used)
+static void rotate_to_next_vp(struct kbi_vp *vp, struct end *e, uint64_t used)
 {
 	vp->turn.to_rotate -= (int64_t)used;
 	if (vp->turn.to_rotate > 0 || e->stays || e->share || kbi_task_is(e->task, KBI_TASK_BOUND))
 		return;
-	e->to = successor(vp);
+	e->to = find_rotation_target(vp);
 	if (e->to)
-		vp->turn.to_rotate = (int64_t)(ROTATE * quantum());
+		vp->turn.to_rotate = (int64_t)(ROTATE * quantum_ns());
 }
 
 /* ---- the turn -------------------------------------------------------------------------------- */
 
 /* Returns true if vp->turn describes the present turn. */
-static bool is_noted(const struct kbi_vp *vp)
+static bool is_turn_noted(const struct kbi_vp *vp)
 {
 	return a_load_rlx(&vp->turn.number) == kbi_vp_turns(vp);
 }
 
 /* Notes that self, which had been interrupted at `place`, goes on. */
-static void begin(struct kbi_vp *vp, struct kbi_task *self, const struct kbi_context_place *place,
-	bool brief)
+static void note_turn_begin(struct kbi_vp *vp, struct kbi_task *self,
+	const struct kbi_context_place *place, bool brief)
 {
 	struct kbi_turn *n = &vp->turn;
 
@@ -221,13 +222,13 @@ static void begin(struct kbi_vp *vp, struct kbi_task *self, const struct kbi_con
 	a_store_rlx(&n->cpu, kbi_turn_cpu(0));
 	a_store_rlx(&n->brief, brief);
 	a_store_rlx(&n->known, kbi_vp_backlog(vp));
-	/* release: partner is the acquire in begin of core/quantum */
+	/* release: partner is the acquire in watch_new_turn of core/quantum */
 	a_store_rel(&n->number, kbi_vp_turns(vp));
 }
 
 /* Binds a light thread to its VP, which also keeps its worker: the thread must come back to the TLS
  * block that it was interrupted with. Returns true if it was not bound before. */
-static bool hold(struct kbi_task *self)
+static bool hold_light_task(struct kbi_task *self)
 {
 	if (self->tp)
 		return false;
@@ -239,7 +240,7 @@ static bool hold(struct kbi_task *self)
 	return true;
 }
 
-static void let_go(struct kbi_task *self, bool bound)
+static void release_light_task(struct kbi_task *self, bool bound)
 {
 	if (!self->tp)
 		self->vp->n_held--;
@@ -248,7 +249,7 @@ static void let_go(struct kbi_task *self, bool bound)
 }
 
 /* Queues the thread that was switched away: its context is saved. */
-static void *leave(void *arg)
+static void *queue_left_task(void *arg)
 {
 	struct end e = *(struct end *)arg;
 	struct kbi_pq *q = &e.vp->s->pq;
@@ -260,7 +261,7 @@ static void *leave(void *arg)
 		kbi_vp_push(e.vp, e.task, false);
 	} else {
 		a_store_rlx(&e.task->state, e.vp->ready_here);
-		put_behind(q, e.task, e.stays ? e.behind : q->tail);
+		put_task_behind(q, e.task, e.stays ? e.behind : q->tail);
 	}
 	return NULL;
 }
@@ -274,13 +275,13 @@ static KBI_SWITCHER bool switch_away(struct kbi_task *self, struct end *e)
 		return false;
 	if (next == e->behind)
 		e->behind = NULL;
-	kbi_run_switch_to(e->vp, self, next, leave, e);
+	kbi_run_switch_to(e->vp, self, next, queue_left_task, e);
 	return true;
 }
 
 /* Gives the kernel thread the mask of the interrupted code, for the thread that runs next. Back on
  * a kernel thread, perhaps another, the context to return to gets that kernel thread's mask. */
-static KBI_SWITCHER void be_away(struct kbi_task *self, ucontext_t *uc, struct end *e)
+static KBI_SWITCHER void switch_with_mask(struct kbi_task *self, ucontext_t *uc, struct end *e)
 {
 	/* as in the tick's handler */
 	uint64_t all = ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1) |
@@ -288,7 +289,7 @@ static KBI_SWITCHER void be_away(struct kbi_task *self, ucontext_t *uc, struct e
 	bool bound;
 
 	kbi_task_set(self, KBI_TASK_PREEMPTED);
-	bound = hold(self);
+	bound = hold_light_task(self);
 	memcpy(&mask, &uc->uc_sigmask, sizeof mask);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
 	switch_away(self, e);
@@ -296,7 +297,7 @@ static KBI_SWITCHER void be_away(struct kbi_task *self, ucontext_t *uc, struct e
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, MASK_BYTES);
 	memcpy(&uc->uc_sigmask, &mask, sizeof mask);
 	kbi_sys(SYS_sigaltstack, NULL, &uc->uc_stack);
-	let_go(self, bound);
+	release_light_task(self, bound);
 	kbi_task_clear(self, KBI_TASK_PREEMPTED);
 }
 
@@ -305,7 +306,7 @@ KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t u
 	struct kbi_vp *vp = self->vp;
 	struct end e = { .task = self, .vp = vp };
 	struct kbi_context_place place;
-	bool noted = is_noted(vp), brief;
+	bool noted = is_turn_noted(vp), brief;
 
 	kbi_np_enter(self);
 	kbi_context_place(uc, &place);
@@ -316,14 +317,14 @@ KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t u
 	*virtual_time(self) = (noted ? vp->turn.begun : a_load_rlx(&vp->turn.clock)) + used;
 	kbi_run_look_if_due(vp); /* the lookout counts by turns */
 	e.share = kbi_sched_idle_others(vp->s) > 0;
-	arrange(vp, &e);
-	rotate(vp, &e, used);
+	arrange_ready_tasks(vp, &e);
+	rotate_to_next_vp(vp, &e, used);
 	vp->n_ended++;
 	vp->n_brief += brief;
 	if (!e.stays || e.behind)
-		be_away(self, uc, &e);
+		switch_with_mask(self, uc, &e);
 	self = kbi_self_raw();
-	begin(self->vp, self, &place, brief);
+	note_turn_begin(self->vp, self, &place, brief);
 	kbi_np_leave(self);
 	if (kbi_preempt_returns)
 		kbi_preempt_returns(self, uc);

@@ -62,7 +62,7 @@ struct kbi_task *kbi_vp_pop_elsewhere(struct kbi_vp *vp)
 /* Begins a burst. Some of n tasks have just been given to a VP that was idle. That VP is busy
  * now, perhaps with one task, while this VP may be about to push many more: each push of the
  * burst looks at their number. */
-static void burst_begins(struct kbi_vp *vp, unsigned n)
+static void begin_burst(struct kbi_vp *vp, unsigned n)
 {
 	vp->burst_last = n;
 	vp->burst_next = n * 2 + BURST_LEAST;
@@ -71,7 +71,7 @@ static void burst_begins(struct kbi_vp *vp, unsigned n)
 
 /* Goes on with a burst, at a push while no VP is idle. The burst ends if no more tasks are ready
  * than at the last push, or if tasks are fine. */
-static void burst_goes_on(struct kbi_vp *vp, unsigned n)
+static void continue_burst(struct kbi_vp *vp, unsigned n)
 {
 	if (n <= vp->burst_last || a_load_rlx(&kbi_crowd.fine)) {
 		vp->told = vp->idle_count = &kbi_vps[0]->s->idle_count;
@@ -81,7 +81,7 @@ static void burst_goes_on(struct kbi_vp *vp, unsigned n)
 	if (n < vp->burst_next)
 		return;
 	kbi_vp_exchange(vp, KBI_POLL_BURST);
-	burst_begins(vp, vp->s->pq.n);
+	begin_burst(vp, vp->s->pq.n);
 }
 
 static void share_now(struct kbi_vp *vp)
@@ -90,11 +90,11 @@ static void share_now(struct kbi_vp *vp)
 
 	kbi_vp_exchange(vp, KBI_POLL_PUSH);
 	if (vp->s->given != given && vp->private_ready)
-		burst_begins(vp, vp->s->pq.n);
+		begin_burst(vp, vp->s->pq.n);
 }
 
 /* Returns a sleeping VP to wake, the nearest first; NULL: none. */
-static struct kbi_vp *sleeper(struct kbi_vp *vp)
+static struct kbi_vp *find_sleeping_vp(struct kbi_vp *vp)
 {
 	for (unsigned i = 1; i < kbi_vp_n; i++) {
 		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
@@ -121,7 +121,7 @@ void kbi_vp_share(struct kbi_vp *vp)
 	if (n == 0)
 		return;
 	if (vp->idle_count == &vp->in_burst && a_zero32_rlx(&kbi_vps[0]->s->idle_count)) {
-		burst_goes_on(vp, n);
+		continue_burst(vp, n);
 		return;
 	}
 	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
@@ -146,7 +146,7 @@ void kbi_vp_share(struct kbi_vp *vp)
 	}
 	/* fence: pairs with the sleeper's in agent.c; the sleeper re-checks none of our data, it
 	 * only starts to watch */
-	w = sleeper(vp);
+	w = find_sleeping_vp(vp);
 	if (w)
 		kbi_vp_rouse(w);
 }
@@ -208,7 +208,7 @@ static uint64_t sample_period(uint64_t fine, bool long_turns)
 }
 
 /* Tasks here are fine: returns how many go to idle VPs now. */
-static uint32_t sample(struct kbi_vp *vp, enum kbi_sched_why why)
+static uint32_t size_of_sample(struct kbi_vp *vp, enum kbi_sched_why why)
 {
 	uint32_t fine = a_load_rlx(&kbi_crowd.fine);
 	uint64_t now;
@@ -239,7 +239,7 @@ unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine) &&
 			 !a_load_rlx(&vp->long_turns);
 	if (vp->s->limited)
-		vp->s->most = sample(vp, why);
+		vp->s->most = size_of_sample(vp, why);
 	if (why == KBI_POLL_PUSH && vp->s->limited && !vp->s->most)
 		return 0;
 	got = vp->sched->poll(vp->s, why, &wake);
@@ -335,7 +335,7 @@ uint32_t kbi_vp_ask_for_stacks(void)
 }
 
 /* Returns true if w has surrendered its stacks, or if this could be done for it. */
-static bool gather_from(struct kbi_vp *w, const struct kbi_vp *me, uint32_t hunger)
+static bool gather_stacks_from(struct kbi_vp *w, const struct kbi_vp *me, uint32_t hunger)
 {
 	if (kbi_stack_has_surrendered(w->id + 1, hunger))
 		return true;
@@ -352,6 +352,6 @@ bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t hunger)
 	bool all = true;
 
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		all &= gather_from(kbi_vps[i], me, hunger);
+		all &= gather_stacks_from(kbi_vps[i], me, hunger);
 	return all;
 }

@@ -33,7 +33,7 @@ KBI_SWITCHER void kbi_wait_sleep(struct kbi_task *self)
 
 /* ---- wake ------------------------------------------------------------------------------------ */
 
-static inline void wake(struct kbi_task *t, bool front)
+static inline void wake_task(struct kbi_task *t, bool front)
 {
 	struct kbi_task *self = kbi_self_raw();
 
@@ -48,12 +48,12 @@ static inline void wake(struct kbi_task *t, bool front)
 
 void kbi_wait_wake(struct kbi_task *t)
 {
-	wake(t, false);
+	wake_task(t, false);
 }
 
 void kbi_wait_wake_next(struct kbi_task *t)
 {
-	wake(t, true);
+	wake_task(t, true);
 }
 
 /* Delivers from vp. To a waiter of another VP that is awake the value goes by mail. */

@@ -42,7 +42,7 @@ struct kbi_process *kbi_warden_find(int pid)
 
 struct kbi_warden_kills kbi_warden_kills(void)
 {
-	/* acquire: partner is the add in count */
+	/* acquire: partner is the add in count_kill */
 	return (struct kbi_warden_kills){ a_load_acq(&own.killed), a_load_rlx(&own.bound),
 					 a_load_rlx(&own.at),
 					 a_load_rlx(&own.last), a_load_rlx(&own.longest) };
@@ -55,11 +55,12 @@ void (*kbi_warden_counts)(int pid);
 
 /* Runs in the handler, in every process: begins the loss of the thread if this process was
  * killed. */
-static void noticed(void *context)
+static void on_kill_notice(void *context)
 {
 	struct kbi_process *p = kbi_warden_find((int)kbi_sys(SYS_getpid));
 
-	if (!p || !a_load_acq(&p->notices) || !kbi_warden_lose) /* partner: the release in revived */
+	/* acquire: partner is the release in revive_process */
+	if (!p || !a_load_acq(&p->notices) || !kbi_warden_lose)
 		return;
 	switch (kbi_warden_lose(&p->victim, context)) {
 	case KBI_WARDEN_LATER:
@@ -73,7 +74,7 @@ static void noticed(void *context)
 	}
 }
 
-static struct kbi_trace_place *place_of(const struct kbi_process *p)
+static struct kbi_trace_place *place_of_process(const struct kbi_process *p)
 {
 	return &own.place[p - kbi_warden.process];
 }
@@ -85,7 +86,7 @@ void kbi_warden_wait(struct kbi_process *p)
 
 	if (own.traces)
 		kbi_sys(SYS_kill, kbi_warden.supervisor, KBI_EVERYWHERE_SIGNAL);
-	/* acquire: partner is the release in is_traced */
+	/* acquire: partner is the release in set_traced */
 	while (own.traces && a_load_acq(&p->traced) == KBI_WARDEN_NOT_YET) {
 		kbi_everywhere_answer();
 		kbi_sys_futex_wait(&p->traced, KBI_WARDEN_NOT_YET, &nap);
@@ -93,14 +94,14 @@ void kbi_warden_wait(struct kbi_process *p)
 	a_store_rlx(&p->begun, 1);
 }
 
-static void is_traced(struct kbi_process *p, enum kbi_warden_traced is)
+static void set_traced(struct kbi_process *p, enum kbi_warden_traced is)
 {
 	a_store_rel(&p->traced, is); /* partner: the acquire in kbi_warden_wait */
 	kbi_sys_futex_wake(&p->traced, 1);
 }
 
 /* Returns true if the process has ended: then it cannot be traced either. */
-static bool is_over(int pid)
+static bool has_process_ended(int pid)
 {
 	siginfo_t info = { .si_pid = 0 };
 
@@ -108,11 +109,11 @@ static bool is_over(int pid)
 	       kbi_trace_has_ended(&info);
 }
 
-static void trace(struct kbi_process *p, int pid)
+static void trace_process(struct kbi_process *p, int pid)
 {
 	long e = kbi_trace_seize(pid);
 
-	if (e && is_over(pid))
+	if (e && has_process_ended(pid))
 		return;
 	if (e) {
 		kbi_sys_message("processes that are killed have no successors: "
@@ -120,8 +121,8 @@ static void trace(struct kbi_process *p, int pid)
 				(int)-e);
 		own.traces = false;
 	}
-	place_of(p)->extended_bytes = 0;
-	is_traced(p, e ? KBI_WARDEN_NEVER : KBI_WARDEN_TRACED);
+	place_of_process(p)->extended_bytes = 0;
+	set_traced(p, e ? KBI_WARDEN_NEVER : KBI_WARDEN_TRACED);
 }
 
 void kbi_warden_look(void)
@@ -131,27 +132,27 @@ void kbi_warden_look(void)
 		int pid = (int)a_load_rlx(&p->pid);
 
 		if (pid && a_load_rlx(&p->traced) == KBI_WARDEN_NOT_YET)
-			trace(p, pid);
+			trace_process(p, pid);
 	}
 }
 
 /* Saves the place where the process stands now. If it is killed again meanwhile, which takes its
  * registers away, the place stays as it was. A successor that was killed before it stood in its
  * place still has that place. */
-static bool save(struct kbi_process *p, int pid)
+static bool save_process_place(struct kbi_process *p, int pid)
 {
 	static struct kbi_trace_place now;
 
 	if (p->unplaced)
 		return true;
-	if (!kbi_trace_save(pid, &now, place_of(p)))
+	if (!kbi_trace_save(pid, &now, place_of_process(p)))
 		return false;
-	*place_of(p) = now;
+	*place_of_process(p) = now;
 	return true;
 }
 
 /* Makes process `now` the entry p, which was the killed process `old`. */
-static void renumber(struct kbi_process *p, int old, int now)
+static void renumber_process(struct kbi_process *p, int old, int now)
 {
 	if (kbi_warden_counts)
 		kbi_warden_counts(old);
@@ -162,7 +163,7 @@ static void renumber(struct kbi_process *p, int old, int now)
 		kbi_warden.first = now;
 }
 
-static void count(int old, uint64_t since)
+static void count_kill(int old, uint64_t since)
 {
 	uint64_t now = kbi_sys_now();
 
@@ -178,7 +179,7 @@ static void count(int old, uint64_t since)
 
 /* Gives p, which was killed as process `old`, a successor, and the signal that `old` did not
  * get. */
-static bool revived(struct kbi_process *p, int old)
+static bool revive_process(struct kbi_process *p, int old)
 {
 	uint64_t since = kbi_sys_now();
 	int now = kbi_revive(old, kbi_warden.supervisor);
@@ -186,20 +187,21 @@ static bool revived(struct kbi_process *p, int old)
 	if (now < 0)
 		return false;
 	p->end_seen = false;
-	renumber(p, old, now);
+	renumber_process(p, old, now);
 	p->victim.thread = NULL;
-	a_store_rel(&p->notices, NOTICES); /* partner: noticed */
+	a_store_rel(&p->notices, NOTICES); /* partner: on_kill_notice */
 	own.noticing = true;
 	kbi_trace_copy_signals(old, now);
 	if (kbi_warden_knock)
 		kbi_warden_knock(now);
-	p->unplaced = !kbi_revive_go(old, now, place_of(p), KBI_EVERYWHERE_SIGNAL, &p->passed);
-	count(old, since);
+	p->unplaced = !kbi_revive_go(old, now, place_of_process(p), KBI_EVERYWHERE_SIGNAL,
+		&p->passed);
+	count_kill(old, since);
 	return true;
 }
 
 /* Starts p again: it was killed before it had done anything. */
-static bool started_again(struct kbi_process *p, int old)
+static bool restart_process(struct kbi_process *p, int old)
 {
 	uint64_t mask;
 	bool others = kbi_everywhere_act_for(old, &mask);
@@ -209,7 +211,7 @@ static bool started_again(struct kbi_process *p, int old)
 	now = own.start_again(p);
 	if (now > 0) {
 		kbi_everywhere_succeed(old, now);
-		renumber(p, old, now);
+		renumber_process(p, old, now);
 	}
 	if (!others)
 		kbi_everywhere_release(mask);
@@ -225,14 +227,15 @@ static bool may_revive(const struct kbi_process *p, int status)
 	       !a_load_rlx(&p->final);
 }
 
-static void at_end(struct kbi_process *p, int pid)
+static void handle_end(struct kbi_process *p, int pid)
 {
 	int status = kbi_trace_status(pid);
 
 	p->end_seen = a_load_rlx(&p->begun);
 	if (!p->unplaced)
 		p->passed.si_signo = 0; /* it has got that signal */
-	if (may_revive(p, status) && a_load_rlx(&p->begun) && save(p, pid) && revived(p, pid))
+	if (may_revive(p, status) && a_load_rlx(&p->begun) && save_process_place(p, pid) &&
+	    revive_process(p, pid))
 		return;
 	kbi_trace_go(pid, 0);
 }
@@ -240,10 +243,10 @@ static void at_end(struct kbi_process *p, int pid)
 /* Tells the process to go on: a signal is about to be delivered, or it has stopped for another
  * reason (sig 0). If it is killed at this very moment it stands at its end when it is told, and
  * ends unseen: then it stood here. */
-static void pass(struct kbi_process *p, int pid, int sig)
+static void resume_process(struct kbi_process *p, int pid, int sig)
 {
 	/* else it has left this place: its end is to be seen next */
-	if (!save(p, pid) || !kbi_trace_signal(pid, &p->passed))
+	if (!save_process_place(p, pid) || !kbi_trace_signal(pid, &p->passed))
 		return;
 	if (!sig)
 		p->passed.si_signo = 0;
@@ -269,13 +272,14 @@ bool kbi_warden_saves(int pid)
 	if (!p || !own.traces || p->end_seen || !may_revive(p, kill_status(pid)))
 		return false;
 	if (!a_load_rlx(&p->begun))
-		return started_again(p, pid);
-	return place_of(p)->extended_bytes && kbi_trace_end_is_seen() && revived(p, pid);
+		return restart_process(p, pid);
+	return place_of_process(p)->extended_bytes && kbi_trace_end_is_seen() &&
+		revive_process(p, pid);
 }
 
 /* Handles a stop. An untraced process is told to go on by whoever has stopped it: the kernel is not
  * to report it again. */
-static void stopped(struct kbi_process *p, int pid, int status)
+static void handle_stop(struct kbi_process *p, int pid, int status)
 {
 	siginfo_t info;
 	int sig;
@@ -286,7 +290,7 @@ static void stopped(struct kbi_process *p, int pid, int status)
 	}
 	switch (kbi_trace_why(status, &sig)) {
 	case KBI_TRACE_SIGNAL:
-		pass(p, pid, sig);
+		resume_process(p, pid, sig);
 		break;
 	case KBI_TRACE_GROUP:
 		kbi_trace_stay(pid);
@@ -294,13 +298,13 @@ static void stopped(struct kbi_process *p, int pid, int status)
 	case KBI_TRACE_END:
 		if (kbi_everywhere_waits_for_another(pid))
 			break;
-		at_end(p, pid);
+		handle_end(p, pid);
 		break;
 	case KBI_TRACE_EXEC:
 		kbi_trace_leave(pid);
 		break;
 	default:
-		pass(p, pid, 0);
+		resume_process(p, pid, 0);
 	}
 }
 
@@ -321,7 +325,7 @@ static bool has_changed(int pid, siginfo_t *info)
 /* Runs while the supervisor waits for the lock of os/everywhere, whose holder waits for other
  * processes: signals reach those, and a process that does not answer any more is not waited for.
  * The rest follows when it has the lock. */
-static void meanwhile(void)
+static void handle_stops_in_wait(void)
 {
 	siginfo_t info;
 	int sig;
@@ -333,7 +337,7 @@ static void meanwhile(void)
 		if (!has_changed(pid, &info))
 			continue;
 		if (kbi_trace_has_stopped(&info) && kbi_trace_why(info.si_status, &sig) != KBI_TRACE_END) {
-			stopped(&kbi_warden.process[i], pid, info.si_status);
+			handle_stop(&kbi_warden.process[i], pid, info.si_status);
 			continue;
 		}
 		kbi_everywhere_excuse(pid);
@@ -355,7 +359,7 @@ void kbi_warden_reap(void (*ended)(int pid))
 				continue;
 			own.again = true;
 			if (kbi_trace_has_stopped(&info))
-				stopped(p, pid, info.si_status);
+				handle_stop(p, pid, info.si_status);
 			else
 				ended(pid);
 		}
@@ -394,6 +398,6 @@ void kbi_warden_begin(int (*again)(struct kbi_process *p))
 	own.traces = own.place && !kbi_revive_setup();
 	kbi_options.io_uring = 0; /* a process's requests end with it */
 	kbi_everywhere_watcher = kbi_warden.supervisor;
-	kbi_everywhere_meanwhile = meanwhile;
-	kbi_everywhere_also(noticed);
+	kbi_everywhere_meanwhile = handle_stops_in_wait;
+	kbi_everywhere_also(on_kill_notice);
 }
