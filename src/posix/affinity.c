@@ -23,7 +23,7 @@ static a32 lock;
 /* threads look at each other's records. 1: ending threads take the lock from here on; 2: all do */
 static a32 used;
 
-static struct kbi_task *enter(void)
+static struct kbi_task *lock_affinity(void)
 {
 	struct kbi_task *self = kbi_self();
 
@@ -32,7 +32,7 @@ static struct kbi_task *enter(void)
 	return self;
 }
 
-static void leave(struct kbi_task *self)
+static void unlock_affinity(struct kbi_task *self)
 {
 	kbi_lock_leave(&lock);
 	kbi_np_leave(self);
@@ -48,7 +48,7 @@ static bool is_caller(const struct kb_thread *t)
 /* Enters the lock to look at a thread's record. A thread that has given its number back, and has
  * not seen `used`, did so before the barrier. Partner: the read of `used` behind that in
  * kbi_affinity_thread_ends. */
-static struct kbi_task *enter_for(struct kbi_signal_to to)
+static struct kbi_task *lock_affinity_for(struct kbi_signal_to to)
 {
 	/* acquire: partner is the release of 2 below */
 	if (kbi_unlikely(a_load_acq(&used) != 2) && !is_caller(to.t)) {
@@ -56,11 +56,11 @@ static struct kbi_task *enter_for(struct kbi_signal_to to)
 		kbi_solo_barrier();
 		a_store_rel(&used, 2);
 	}
-	return enter();
+	return lock_affinity();
 }
 
 /* Returns the record of `to`; NULL: that thread has ended. Under the lock. */
-static struct kbi_posix_thread *record_of(struct kbi_signal_to to)
+static struct kbi_posix_thread *record_of_target(struct kbi_signal_to to)
 {
 	if (is_caller(to.t))
 		return &kbi_posix_me;
@@ -77,7 +77,7 @@ struct left {
 };
 static struct left *all_left;
 
-static struct left *find_left(const struct kb_thread *t)
+static struct left *find_left_set(const struct kb_thread *t)
 {
 	struct left *l = all_left;
 
@@ -90,10 +90,10 @@ static struct left *find_left(const struct kb_thread *t)
  * NULL. */
 static void leave_set(const struct kb_thread *t, const struct kbi_cpus *set, struct left **fresh)
 {
-	struct left *l = find_left(t);
+	struct left *l = find_left_set(t);
 
 	if (!l)
-		l = find_left(NULL);
+		l = find_left_set(NULL);
 	if (!l) {
 		l = *fresh;
 		*fresh = NULL;
@@ -104,16 +104,16 @@ static void leave_set(const struct kb_thread *t, const struct kbi_cpus *set, str
 	l->set = *set;
 }
 
-static void unmap(struct left *l)
+static void unmap_left_set(struct left *l)
 {
 	if (l)
 		kbi_sys_unmap(l, sizeof(*l));
 }
 
 /* Takes the set that was left for the caller; false: none. */
-static bool take_set(struct kbi_cpus *set)
+static bool take_left_set(struct kbi_cpus *set)
 {
-	struct left *l = find_left(kbi_thread_of(kbi_self_raw()));
+	struct left *l = find_left_set(kbi_thread_of(kbi_self_raw()));
 	bool due = a_xchg_rlx(&kbi_posix_me.pin_due, 0);
 
 	if (!l)
@@ -133,12 +133,12 @@ void kbi_affinity_thread_ends(void)
 	if (kbi_unlikely(t->is_main))
 		return;
 	a_store_rlx(&t->number, 0);
-	kbi_compiler_barrier(); /* partner: the barrier in enter_for */
+	kbi_compiler_barrier(); /* partner: the barrier in lock_affinity_for */
 	if (kbi_likely(!a_load_rlx(&used)) || kbi_posix_forked)
 		return;
-	self = enter();
-	take_set(&unused);
-	leave(self);
+	self = lock_affinity();
+	take_left_set(&unused);
+	unlock_affinity(self);
 }
 
 /* ---- asking the kernel ----------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static int common_tid(void)
 	return 0;
 }
 
-static int find_common(void)
+static int await_common_tid(void)
 {
 	static const struct timespec nap = { 0, 50000 };
 	int tid;
@@ -168,45 +168,45 @@ static int find_common(void)
 }
 
 /* Reads the VPs' affinity; if VPs are bound to processors, the program's. */
-static void read_common(struct kbi_cpus *m)
+static void read_common_affinity(struct kbi_cpus *m)
 {
 	const struct kbi_cpus *all = kbi_place_programs();
 
 	if (kbi_unlikely(all))
 		*m = *all;
 	else
-		kbi_cpus_read(find_common(), m);
+		kbi_cpus_read(await_common_tid(), m);
 }
 
 /* Reads the affinity of the caller, which keeps no kernel thread. */
-static void read_own(struct kbi_cpus *m)
+static void read_own_affinity(struct kbi_cpus *m)
 {
 	if (kbi_place_programs())
-		read_common(m);
+		read_common_affinity(m);
 	else
 		kbi_cpus_read(0, m);
 }
 
-static bool is_same(const struct kbi_cpus *a, const struct kbi_cpus *b)
+static bool is_same_set(const struct kbi_cpus *a, const struct kbi_cpus *b)
 {
 	return a->bytes == b->bytes && !memcmp(a->bits, b->bits, sizeof(a->bits));
 }
 
-static bool is_common(const struct kbi_cpus *m)
+static bool is_common_affinity(const struct kbi_cpus *m)
 {
-	struct kbi_task *self = enter();
+	struct kbi_task *self = lock_affinity();
 	struct kbi_cpus common;
 
-	read_common(&common);
-	leave(self);
-	return is_same(m, &common);
+	read_common_affinity(&common);
+	unlock_affinity(self);
+	return is_same_set(m, &common);
 }
 
 /* Finds the affinity that a thread would have after setting `set`: 0 and *m, or -errno. The
  * caller's kernel thread is unchanged afterwards. */
 static long try_mask(size_t size, const void *set, struct kbi_cpus *m)
 {
-	struct kbi_task *self = enter();
+	struct kbi_task *self = lock_affinity();
 	struct kbi_cpus before;
 	long e;
 
@@ -216,7 +216,7 @@ static long try_mask(size_t size, const void *set, struct kbi_cpus *m)
 		kbi_cpus_read(0, m);
 		kbi_cpus_give(0, &before);
 	}
-	leave(self);
+	unlock_affinity(self);
 	return e;
 }
 
@@ -224,21 +224,21 @@ static long try_mask(size_t size, const void *set, struct kbi_cpus *m)
 
 /* Called after the affinity of the caller's kernel thread was set: binds the caller, or undoes that
  * if the affinity is the VPs' again. */
-static KBI_SWITCHER long has_set(long e)
+static KBI_SWITCHER long adjust_binding(long e)
 {
 	struct kbi_cpus now;
 
 	if (e || !kbi_vp_n || kbi_posix_forked || kbi_posix_in_vfork())
 		return e;
 	kbi_cpus_read(0, &now);
-	if (is_common(&now))
+	if (is_common_affinity(&now))
 		kbi_bind_undo(KBI_BIND_PINNED);
 	else
 		kbi_bind_self(NULL, KBI_BIND_PINNED);
 	return 0;
 }
 
-static long say_none_is_left(void)
+static long report_no_kernel_thread(void)
 {
 	kbi_sys_message("an affinity: no kernel thread is left for a thread that would keep one: "
 		"EAGAIN");
@@ -251,20 +251,20 @@ static bool is_kept(const struct kb_thread *t)
 }
 
 /* Drops the set that was left for the caller, which now sets another itself. */
-static void forget_left(void)
+static void drop_left_set(void)
 {
 	struct kbi_task *self;
 	struct kbi_cpus unused;
 
 	if (kbi_likely(!a_load_rlx(&kbi_posix_me.pin_due)))
 		return;
-	self = enter();
-	take_set(&unused);
-	leave(self);
+	self = lock_affinity();
+	take_left_set(&unused);
+	unlock_affinity(self);
 }
 
 /* Sets the affinity of the caller, t. */
-static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *set)
+static KBI_SWITCHER long set_own_affinity(struct kb_thread *t, size_t size, const void *set)
 {
 	struct kbi_cpus new, now;
 	long e;
@@ -273,19 +273,19 @@ static KBI_SWITCHER long set_own(struct kb_thread *t, size_t size, const void *s
 		e = try_mask(size, set, &new);
 		if (e)
 			return e;
-		read_own(&now);
-		forget_left();
-		if (is_same(&new, &now))
+		read_own_affinity(&now);
+		drop_left_set();
+		if (is_same_set(&new, &now))
 			return 0;
 		if (!kbi_bind_self(NULL, KBI_BIND_PINNED))
-			return say_none_is_left();
+			return report_no_kernel_thread();
 	}
-	forget_left();
-	return has_set(kbi_sys(SYS_sched_setaffinity, 0, size, set));
+	drop_left_set();
+	return adjust_binding(kbi_sys(SYS_sched_setaffinity, 0, size, set));
 }
 
 /* Installs the set that another thread has left for the caller. */
-static KBI_SWITCHER void obey(void)
+static KBI_SWITCHER void install_left_set(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_cpus set;
@@ -295,20 +295,20 @@ static KBI_SWITCHER void obey(void)
 		(!self->vp && !a_load_rlx(&kbi_posix_me.bound)))
 		return; /* called again later */
 	if (!kbi_bind_self(NULL, KBI_BIND_PINNED))
-		say_none_is_left();
-	enter();
-	if (take_set(&set) && a_load_rlx(&kbi_posix_me.bound))
+		report_no_kernel_thread();
+	lock_affinity();
+	if (take_left_set(&set) && a_load_rlx(&kbi_posix_me.bound))
 		e = kbi_sys(SYS_sched_setaffinity, 0, sizeof(set.bits), set.bits);
-	leave(self);
-	has_set(e);
+	unlock_affinity(self);
+	adjust_binding(e);
 }
 
 /* Returns the kernel thread that is to be made to look, or 0. If the thread computes, it then looks
  * at once; otherwise it looks before it goes on. *runs: it is worth waiting for the thread. Under
  * the lock. */
-static int whom_to_tell(struct kbi_signal_to to, bool *runs)
+static int tid_to_knock(struct kbi_signal_to to, bool *runs)
 {
-	const struct kbi_posix_thread *r = record_of(to);
+	const struct kbi_posix_thread *r = record_of_target(to);
 	uint64_t state = a_load_acq(&to.t->task.state); /* acquire: partner as in kbi_handoff_is_away */
 
 	*runs = r && a_load_rlx(&r->pin_due) && kbi_state_kind(state) == KBI_TASK_RUNNING;
@@ -319,13 +319,13 @@ static int whom_to_tell(struct kbi_signal_to to, bool *runs)
 	return kbi_handoff_is_away(to.t) && a_load_rlx(&r->bound) ? kbi_handoff_tid(to.t) : 0;
 }
 
-static bool tell(struct kbi_signal_to to)
+static bool knock_target(struct kbi_signal_to to)
 {
-	struct kbi_task *self = enter_for(to);
+	struct kbi_task *self = lock_affinity_for(to);
 	bool runs;
-	int tid = whom_to_tell(to, &runs);
+	int tid = tid_to_knock(to, &runs);
 
-	leave(self);
+	unlock_affinity(self);
 	if (tid)
 		kbi_signal_knock(tid);
 	return runs;
@@ -333,14 +333,14 @@ static bool tell(struct kbi_signal_to to)
 
 /* Waits for a short time until a running thread has obeyed. Tells it repeatedly: the user may have
  * had too many signals queued. */
-static void tell_until(struct kbi_signal_to to)
+static void knock_until_installed(struct kbi_signal_to to)
 {
 	enum { TIMES = 200 };
 	static const struct timespec nap = { 0, 100000 };
 
 	kbi_signal_listen();
 	a_store_rlx(&kbi_signal_watch, 1);
-	for (int i = 0; tell(to) && i < TIMES; i++)
+	for (int i = 0; knock_target(to) && i < TIMES; i++)
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 }
 
@@ -351,8 +351,8 @@ static int kept_tid(const struct kb_thread *t, const struct kbi_posix_thread *r)
 }
 
 /* Sets the affinity of t's kernel thread, or (*due) leaves the set for t. Under the lock. */
-static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r,
-		      const struct kbi_cpus *new, struct left **fresh, bool common, bool *due)
+static long apply_or_leave_set(const struct kb_thread *t, struct kbi_posix_thread *r,
+	const struct kbi_cpus *new, struct left **fresh, bool common, bool *due)
 {
 	int tid = kept_tid(t, r);
 	long e = tid ? kbi_sys(SYS_sched_setaffinity, tid, sizeof(new->bits), new->bits) : 0;
@@ -363,13 +363,13 @@ static long leave_for(const struct kb_thread *t, struct kbi_posix_thread *r,
 	*due = !tid && (!common || a_load_rlx(&r->bound));
 	if (*due)
 		leave_set(t, new, fresh);
-	kbi_signal_pins = obey;
+	kbi_signal_pins = install_left_set;
 	/* release: kbi_signal_pins; partner is the acquire in kbi_signal_run_errands */
 	a_store_rel(&r->pin_due, *due);
 	return e;
 }
 
-static long set_others(struct kbi_signal_to to, size_t size, const void *set)
+static long set_other_affinity(struct kbi_signal_to to, size_t size, const void *set)
 {
 	struct left *fresh = kbi_sys_map(sizeof(*fresh)); /* usable in a handler, too */
 	struct kbi_posix_thread *r;
@@ -379,34 +379,35 @@ static long set_others(struct kbi_signal_to to, size_t size, const void *set)
 	long e = fresh ? try_mask(size, set, &new) : -ENOMEM;
 
 	if (e) {
-		unmap(fresh);
+		unmap_left_set(fresh);
 		return e;
 	}
-	common = is_common(&new);
-	self = enter_for(to);
-	r = record_of(to);
-	e = r ? leave_for(to.t, r, &new, &fresh, common, &due) : -ESRCH;
-	leave(self);
-	unmap(fresh);
+	common = is_common_affinity(&new);
+	self = lock_affinity_for(to);
+	r = record_of_target(to);
+	e = r ? apply_or_leave_set(to.t, r, &new, &fresh, common, &due) : -ESRCH;
+	unlock_affinity(self);
+	unmap_left_set(fresh);
 	if (due)
-		tell_until(to);
+		knock_until_installed(to);
 	return e;
 }
 
-static KBI_SWITCHER long set_light(struct kbi_signal_to to, size_t size, const void *set)
+static KBI_SWITCHER long set_light_affinity(struct kbi_signal_to to, size_t size, const void *set)
 {
-	return is_caller(to.t) ? set_own(to.t, size, set) : set_others(to, size, set);
+	return is_caller(to.t) ? set_own_affinity(to.t, size, set)
+		: set_other_affinity(to, size, set);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* Reads what read_common reads; returns what the kernel would return. */
-static long get_common(size_t size, void *set)
+/* Reads what read_common_affinity reads; returns what the kernel would return. */
+static long get_common_affinity(size_t size, void *set)
 {
 	const struct kbi_cpus *all = kbi_place_programs();
 
 	if (kbi_likely(!all))
-		return kbi_sys(SYS_sched_getaffinity, find_common(), size, set);
+		return kbi_sys(SYS_sched_getaffinity, await_common_tid(), size, set);
 	if (all->bytes > 0 && (size < (size_t)all->bytes || size % sizeof(long)))
 		return -EINVAL;
 	if (all->bytes > 0)
@@ -416,23 +417,24 @@ static long get_common(size_t size, void *set)
 
 /* Reads the affinity of `to`; returns what the kernel would return. A thread that has just ended
  * had the VPs' affinity. */
-static long get_light(struct kbi_signal_to to, size_t size, void *set)
+static long get_light_affinity(struct kbi_signal_to to, size_t size, void *set)
 {
-	struct kbi_task *self = enter_for(to);
-	const struct kbi_posix_thread *r = record_of(to);
+	struct kbi_task *self = lock_affinity_for(to);
+	const struct kbi_posix_thread *r = record_of_target(to);
 	int tid = r ? kept_tid(to.t, r) : 0;
 	const struct left *l;
-	long n = tid ? kbi_sys(SYS_sched_getaffinity, tid, size, set) : get_common(size, set);
+	long n = tid ? kbi_sys(SYS_sched_getaffinity, tid, size, set)
+		: get_common_affinity(size, set);
 
-	if (n > 0 && r && a_load_rlx(&r->pin_due) && (l = find_left(to.t)))
+	if (n > 0 && r && a_load_rlx(&r->pin_due) && (l = find_left_set(to.t)))
 		memcpy(set, l->set.bits, (size_t)n < sizeof(l->set.bits) ? (size_t)n : sizeof(l->set.bits));
-	leave(self);
+	unlock_affinity(self);
 	return n;
 }
 
 /* Returns the lightweight thread of that number, or the caller for 0. t NULL: the number is a
  * kernel thread's, or unused. */
-static struct kbi_signal_to thread_of(pid_t number)
+static struct kbi_signal_to target_of_number(pid_t number)
 {
 	if (!kbi_bind_is_light() && (kbi_posix_in_vfork() || number == 0))
 		return kbi_signal_to(NULL);
@@ -444,7 +446,7 @@ static struct kbi_signal_to thread_of(pid_t number)
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /* Finishes the answer as libc does: bytes that the kernel has not written contain no processors. */
-static int all_of(long n, size_t size, cpu_set_t *set)
+static int complete_cpu_set(long n, size_t size, cpu_set_t *set)
 {
 	if (n < 0)
 		return (int)-n;
@@ -465,10 +467,10 @@ KBI_POSIX_API int pthread_setaffinity_np(pthread_t id, size_t size, const cpu_se
 	if (t && kbi_posix_forked)
 		return ESRCH; /* the thread has not come along through fork */
 	if (t)
-		return (int)-set_light(kbi_signal_to(t), size, set);
+		return (int)-set_light_affinity(kbi_signal_to(t), size, set);
 	e = kbi_libc()->pthread_setaffinity_np(id, size, set);
 	if (id == kbi_posix_self())
-		return (int)-has_set(-e);
+		return (int)-adjust_binding(-e);
 	if (!e && kbi_vp_n && !kbi_posix_forked)
 		a_or_rlx(&kbi_posix_record(id)->bound, KBI_BIND_PINNED);
 	return e;
@@ -487,8 +489,8 @@ KBI_POSIX_API int pthread_getaffinity_np(pthread_t id, size_t size, cpu_set_t *s
 		return kbi_libc()->pthread_getaffinity_np(id, size, set);
 	if (kbi_posix_forked)
 		/* as of a thread that has ended */
-		return all_of(kbi_sys(SYS_sched_getaffinity, 0, size, set), size, set);
-	return all_of(get_light(kbi_signal_to(t), size, set), size, set);
+		return complete_cpu_set(kbi_sys(SYS_sched_getaffinity, 0, size, set), size, set);
+	return complete_cpu_set(get_light_affinity(kbi_signal_to(t), size, set), size, set);
 }
 
 KBI_POSIX_API int sched_setaffinity(pid_t number, size_t size, const cpu_set_t *set)
@@ -497,11 +499,11 @@ KBI_POSIX_API int sched_setaffinity(pid_t number, size_t size, const cpu_set_t *
 	long e;
 
 	kbi_posix_let_turn_end();
-	to = thread_of(number);
+	to = target_of_number(number);
 	if (to.t)
-		return kbi_posix_answer(set_light(to, size, set));
+		return kbi_posix_answer(set_light_affinity(to, size, set));
 	e = kbi_libc()->sched_setaffinity(number, size, set);
-	return number == 0 || number == kbi_sys_gettid() ? (int)has_set(e) : (int)e;
+	return number == 0 || number == kbi_sys_gettid() ? (int)adjust_binding(e) : (int)e;
 }
 
 KBI_POSIX_API int sched_getaffinity(pid_t number, size_t size, cpu_set_t *set)
@@ -510,28 +512,28 @@ KBI_POSIX_API int sched_getaffinity(pid_t number, size_t size, cpu_set_t *set)
 	int e;
 
 	kbi_posix_let_turn_end();
-	to = thread_of(number);
+	to = target_of_number(number);
 	if (!to.t)
 		return kbi_libc()->sched_getaffinity(number, size, set);
-	e = all_of(get_light(to, size, set), size, set);
+	e = complete_cpu_set(get_light_affinity(to, size, set), size, set);
 	return kbi_posix_answer(-e);
 }
 
 bool kbi_affinity_by_number(long n, const long *a, long *r)
 {
-	struct kbi_signal_to to = thread_of((pid_t)a[0]);
+	struct kbi_signal_to to = target_of_number((pid_t)a[0]);
 
 	if (n == SYS_sched_getaffinity) {
 		if (to.t)
-			*r = get_light(to, (size_t)a[1], (void *)a[2]);
+			*r = get_light_affinity(to, (size_t)a[1], (void *)a[2]);
 		return to.t;
 	}
 	if (to.t)
-		*r = set_light(to, (size_t)a[1], (const void *)a[2]);
+		*r = set_light_affinity(to, (size_t)a[1], (const void *)a[2]);
 	else
 		*r = kbi_sys(n, a[0], a[1], a[2]);
 	if (!to.t && (a[0] == 0 || a[0] == kbi_sys_gettid()))
-		*r = has_set(*r);
+		*r = adjust_binding(*r);
 	return true;
 }
 
@@ -540,7 +542,7 @@ bool kbi_affinity_by_number(long n, const long *a, long *r)
 /* Tests whether attr contains an affinity. libc answers EINVAL to a question about fewer processors
  * than were given, and "all" where none were given. So asking for no byte tells that some were
  * given, and asking for one byte tells that the set was empty. */
-static inline bool is_given(const pthread_attr_t *attr)
+static inline bool has_affinity_attr(const pthread_attr_t *attr)
 {
 	cpu_set_t set;
 
@@ -555,12 +557,13 @@ int kbi_affinity_of(const pthread_attr_t *attr, bool *given, bool *other)
 	long e;
 
 	*given = *other = false;
-	if (kbi_likely(!is_given(attr)) || pthread_attr_getaffinity_np(attr, sizeof(set), &set))
+	if (kbi_likely(!has_affinity_attr(attr)) ||
+		pthread_attr_getaffinity_np(attr, sizeof(set), &set))
 		return 0;
 	*given = true;
 	if (!kbi_vp_n || kbi_posix_forked)
 		return 0;
 	e = try_mask(sizeof(set), &set, &new);
-	*other = !e && !is_common(&new);
+	*other = !e && !is_common_affinity(&new);
 	return (int)-e;
 }

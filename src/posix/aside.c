@@ -17,7 +17,7 @@
  * it. */
 enum { MOST_PROCESSES = 64 };
 
-static uint32_t most(void)
+static uint32_t max_aside_waits(void)
 {
 	uint32_t some = kbi_options.spares - kbi_options.spares / 4;
 
@@ -27,7 +27,7 @@ static uint32_t most(void)
 bool kbi_aside_begin(void)
 {
 	if (kbi_guardian_may_be_lost() || !kbi_call_may_wait() || kbi_spare_is_scarce() ||
-		kbi_handoff_away() >= most())
+		kbi_handoff_away() >= max_aside_waits())
 		return false;
 	kbi_handoff_begin(KBI_HANDOFF_SURELY);
 	return true;
@@ -41,7 +41,7 @@ void kbi_aside_end(const bool *begun)
 	kbi_signal_resumed();
 }
 
-static int sleep_at(const uint32_t *word, uint32_t seen, uint64_t until)
+static int sleep_aside(const uint32_t *word, uint32_t seen, uint64_t until)
 {
 	struct timespec t = kbi_sys_timespec(until);
 	long a[6] = { (long)word, FUTEX_WAIT_BITSET, (long)seen, until == KBI_FOREVER ? 0 : (long)&t, 0,
@@ -54,5 +54,5 @@ int kbi_aside_word(const uint32_t *word, uint32_t seen, uint64_t until)
 {
 	bool begun KBI_ASIDE = kbi_aside_begin();
 
-	return begun ? sleep_at(word, seen, until) : -1;
+	return begun ? sleep_aside(word, seen, until) : -1;
 }

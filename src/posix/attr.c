@@ -19,7 +19,7 @@
 enum { FLAGS_AT = 8, FLAG_DETACHED = 1, FLAG_LIBCS_PROCESS = 4, FLAG_PROCESS = 0x20000000,
 	FLAG_SYSTEM = 0x40000000 };
 
-static int *flags_of(const pthread_attr_t *attr)
+static int *attr_flags(const pthread_attr_t *attr)
 {
 	return (int *)(void *)((char *)(uintptr_t)attr + FLAGS_AT);
 }
@@ -27,7 +27,7 @@ static int *flags_of(const pthread_attr_t *attr)
 static a32 known; /* 0: not checked, 1: yes, 2: no; every check has the same result */
 
 /* Tests whether pthread_attr_setdetachstate changes the bit that we take for the first flag. */
-static KBI_NOINLINE bool look_at_layout(void)
+static KBI_NOINLINE bool check_attr_layout(void)
 {
 	const char *what = "attributes' flags";
 	pthread_attr_t a;
@@ -37,9 +37,9 @@ static KBI_NOINLINE bool look_at_layout(void)
 		return a_load_rlx(&known) == 1;
 	if (pthread_attr_init(&a))
 		return false;
-	before = *flags_of(&a);
+	before = *attr_flags(&a);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
-	after = *flags_of(&a);
+	after = *attr_flags(&a);
 	pthread_attr_destroy(&a);
 	a_store_rlx(&known, before == 0 && after == FLAG_DETACHED ? 1 : 2);
 	if (a_load_rlx(&known) == 1)
@@ -49,19 +49,19 @@ static KBI_NOINLINE bool look_at_layout(void)
 	return a_load_rlx(&known) == 1;
 }
 
-static inline bool layout_known(void)
+static inline bool is_layout_known(void)
 {
-	return kbi_likely(a_load_rlx(&known) == 1) || look_at_layout();
+	return kbi_likely(a_load_rlx(&known) == 1) || check_attr_layout();
 }
 
 bool kbi_attr_is_system(const pthread_attr_t *attr)
 {
-	return layout_known() && (*flags_of(attr) & FLAG_SYSTEM);
+	return is_layout_known() && (*attr_flags(attr) & FLAG_SYSTEM);
 }
 
 bool kbi_attr_is_process(const pthread_attr_t *attr)
 {
-	return layout_known() && (*flags_of(attr) & FLAG_PROCESS);
+	return is_layout_known() && (*attr_flags(attr) & FLAG_PROCESS);
 }
 
 /* ---- rare attributes ------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ enum { WORDS = sizeof(pthread_attr_t) / sizeof(uintptr_t), UNKNOWN = WORDS, NOT_
 static a32 more_at = { NOT_LOOKED };
 int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *mask) __attribute__((weak));
 
-static uintptr_t word_of(const pthread_attr_t *attr, unsigned i)
+static uintptr_t attr_word(const pthread_attr_t *attr, unsigned i)
 {
 	uintptr_t word;
 
@@ -99,7 +99,7 @@ static bool give_mask(pthread_attr_t *a)
 
 /* Returns the index of the first word that is 0 in fresh attributes and is not 0 after give();
  * UNKNOWN: none. */
-static unsigned word_behind(bool (*give)(pthread_attr_t *))
+static unsigned find_pointer_word(bool (*give)(pthread_attr_t *))
 {
 	unsigned at = UNKNOWN;
 	pthread_attr_t fresh, a;
@@ -109,18 +109,18 @@ static unsigned word_behind(bool (*give)(pthread_attr_t *))
 	fresh = a;
 	if (give(&a))
 		for (unsigned w = WORDS; w-- > 0;)
-			if (!word_of(&fresh, w) && word_of(&a, w))
+			if (!attr_word(&fresh, w) && attr_word(&a, w))
 				at = w;
 	pthread_attr_destroy(&a);
 	return at;
 }
 
-static KBI_NOINLINE unsigned look_for_more(void)
+static KBI_NOINLINE unsigned find_extension(void)
 {
 	const char *what = "attributes' extension";
-	unsigned at = word_behind(give_processors);
+	unsigned at = find_pointer_word(give_processors);
 
-	if (pthread_attr_setsigmask_np && word_behind(give_mask) != at)
+	if (pthread_attr_setsigmask_np && find_pointer_word(give_mask) != at)
 		at = UNKNOWN;
 	if (a_load_rlx(&more_at) != NOT_LOOKED)
 		return at;
@@ -137,15 +137,15 @@ bool kbi_attr_has_more(const pthread_attr_t *attr)
 	unsigned at = a_load_rlx(&more_at);
 
 	if (kbi_unlikely(at == NOT_LOOKED))
-		at = look_for_more();
-	return kbi_unlikely(at >= WORDS) || kbi_unlikely(word_of(attr, at));
+		at = find_extension();
+	return kbi_unlikely(at >= WORDS) || kbi_unlikely(attr_word(attr, at));
 }
 
 /* ---- scope ----------------------------------------------------------------------------------- */
 
 /* Tests whether the program was linked with Kochab; otherwise this library is only preloaded.
  * Checked once, as late as possible. */
-static bool is_linked(void)
+static bool is_program_linked(void)
 {
 	static a32 known; /* 0: not checked, 1: yes, 2: no; every check has the same result */
 
@@ -161,7 +161,7 @@ bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr)
 	if (kbi_likely(!kbi_attr_is_system(attr)))
 		return false;
 	if (kbi_options.scope == KBI_OPT_SCOPE_AUTO)
-		return is_linked();
+		return is_program_linked();
 	return kbi_options.scope == KBI_OPT_SCOPE_ASKED;
 }
 
@@ -169,16 +169,16 @@ KBI_POSIX_API int pthread_attr_setscope(pthread_attr_t *attr, int scope)
 {
 	if (scope != PTHREAD_SCOPE_PROCESS && scope != PTHREAD_SCOPE_SYSTEM)
 		return EINVAL;
-	if (!layout_known())
+	if (!is_layout_known())
 		return scope == PTHREAD_SCOPE_PROCESS ? 0 : ENOTSUP;
-	*flags_of(attr) &= ~(FLAG_LIBCS_PROCESS | FLAG_PROCESS | FLAG_SYSTEM);
-	*flags_of(attr) |= scope == PTHREAD_SCOPE_SYSTEM ? FLAG_SYSTEM : FLAG_PROCESS;
+	*attr_flags(attr) &= ~(FLAG_LIBCS_PROCESS | FLAG_PROCESS | FLAG_SYSTEM);
+	*attr_flags(attr) |= scope == PTHREAD_SCOPE_SYSTEM ? FLAG_SYSTEM : FLAG_PROCESS;
 	return 0;
 }
 
 KBI_POSIX_API int pthread_attr_getscope(const pthread_attr_t *restrict attr, int *restrict scope)
 {
-	bool none = kbi_options.scope == KBI_OPT_SCOPE_AUTO && !is_linked();
+	bool none = kbi_options.scope == KBI_OPT_SCOPE_AUTO && !is_program_linked();
 
 	if (kbi_attr_is_process(attr))
 		none = false;

@@ -83,7 +83,7 @@ static uint32_t prctl_why(int option, unsigned long a)
 	}
 }
 
-static bool binds(const char *call, uint32_t why, long *r)
+static bool bind_for_change(const char *call, uint32_t why, long *r)
 {
 	if (!why || kbi_bind_change(call, (enum kbi_bind_why)why))
 		return true;
@@ -96,14 +96,14 @@ bool kbi_attribute_may_set(int option, unsigned long a, long *r)
 	/* the filter may forbid system calls that we make unknown to the program */
 	if (option == PR_SET_SECCOMP)
 		kbi_segment_close();
-	return binds("prctl", prctl_why(option, a), r);
+	return bind_for_change("prctl", prctl_why(option, a), r);
 }
 
 /* ---- for all threads at once -------------------------------------------------------------- */
 
 /* Makes the call in all processes of the program; the kernel applies it to all kernel threads of a
  * process. */
-static long in_every_process(long n, const long *a)
+static long call_in_every_process(long n, const long *a)
 {
 	struct kbi_everywhere_call c = { .nr = n, .rights = true, .pointer = -1 };
 
@@ -115,14 +115,14 @@ static long in_every_process(long n, const long *a)
 
 /* Makes the call for all threads. With the filter or domain all get the caller's no_new_privs, as
  * the kernel's threads do. */
-static long for_all(long n, const long *a)
+static long call_for_all_threads(long n, const long *a)
 {
 	static const long modest[6] = { PR_SET_NO_NEW_PRIVS, 1 };
 	long r;
 
 	if (kbi_sys_from.processes && kbi_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
-		in_every_process(SYS_prctl, modest);
-	r = in_every_process(n, a);
+		call_in_every_process(SYS_prctl, modest);
+	r = call_in_every_process(n, a);
 	if (r == 0)
 		kbi_bind_undo(KBI_BIND_MODEST);
 	return r;
@@ -138,10 +138,10 @@ static bool seccomp_by_number(const long *a, long *r)
 		return false; /* it only asks */
 	kbi_segment_close();
 	if (a[0] == SET_MODE_FILTER && a[1] & FILTER_TSYNC) {
-		*r = for_all(SYS_seccomp, a);
+		*r = call_for_all_threads(SYS_seccomp, a);
 		return true;
 	}
-	return !binds("seccomp", KBI_BIND_CHANGED, r);
+	return !bind_for_change("seccomp", KBI_BIND_CHANGED, r);
 }
 
 enum { LANDLOCK_TSYNC = 1 << 3 };
@@ -149,8 +149,8 @@ enum { LANDLOCK_TSYNC = 1 << 3 };
 static bool landlock_by_number(const long *a, long *r)
 {
 	if (!(a[1] & LANDLOCK_TSYNC))
-		return !binds("landlock_restrict_self", KBI_BIND_CHANGED, r);
-	*r = for_all(SYS_landlock_restrict_self, a);
+		return !bind_for_change("landlock_restrict_self", KBI_BIND_CHANGED, r);
+	*r = call_for_all_threads(SYS_landlock_restrict_self, a);
 	return true;
 }
 
@@ -283,7 +283,7 @@ bool kbi_attribute_by_number(long n, const long *a, long *r)
 	case SYS_set_mempolicy:
 		return policy_by_number(a, r);
 	default:
-		return !binds("syscall()", why_by_number(n, a), r);
+		return !bind_for_change("syscall()", why_by_number(n, a), r);
 	}
 }
 

@@ -15,7 +15,7 @@
 enum { KINDS = 64 };
 
 /* Reports `what`, once for each. */
-static void say(const char *what)
+static void report_binding(const char *what)
 {
 	static aptr said[KINDS];
 
@@ -52,7 +52,7 @@ bool kbi_bind_is_light(void)
 
 /* Binds a lightweight thread to its kernel thread. If the kernel thread is to be changed, the VP
  * gets another. */
-static bool keep(struct kbi_task *self, const char *what, enum kbi_bind_why why)
+static bool keep_kernel_thread(struct kbi_task *self, const char *what, enum kbi_bind_why why)
 {
 	uint32_t before = a_load_rlx(&kbi_posix_me.bound);
 
@@ -65,11 +65,11 @@ static bool keep(struct kbi_task *self, const char *what, enum kbi_bind_why why)
 	}
 	kbi_signal_bound_begins(self);
 	if (!before)
-		say(what);
+		report_binding(what);
 	return true;
 }
 
-static enum kbi_heritage_kind own(void)
+static enum kbi_heritage_kind heritage_of_caller(void)
 {
 	uint32_t bound = a_load_rlx(&kbi_posix_me.bound);
 
@@ -81,7 +81,7 @@ static enum kbi_heritage_kind own(void)
 void kbi_bind_inherit(uint32_t bound)
 {
 	if (bound & KBI_BIND_OWN)
-		kbi_heritage_own = own;
+		kbi_heritage_own = heritage_of_caller;
 	a_or_rlx(&kbi_posix_me.bound, bound);
 }
 
@@ -92,7 +92,7 @@ bool kbi_bind_self(const char *what, enum kbi_bind_why why)
 	if (kbi_posix_in_vfork() || kbi_posix_forked ||
 		(!light && (why == KBI_BIND_WATCHED || !has_others())))
 		return true;
-	if (light && !keep(kbi_self_raw(), what, why))
+	if (light && !keep_kernel_thread(kbi_self_raw(), what, why))
 		return false;
 	if (!light && kbi_vp_n)
 		/* makes the system monitor, and the kernel thread that makes kernel threads for the
@@ -152,7 +152,7 @@ bool kbi_bind_has(struct kbi_signal_to to)
 }
 
 /* Returns a VP's kernel thread that no thread has changed, if there is one. */
-static int find_plain(uint32_t first)
+static int find_unchanged_tid(uint32_t first)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		int tid = (int)a_load_rlx(&kbi_vps[(first + i) % kbi_vp_n]->tid);
@@ -170,7 +170,7 @@ int kbi_bind_shown(const struct kb_thread *t)
 	uint64_t st = a_load_acq(&t->task.state);
 	int tid = kbi_state_kind(st) == KBI_TASK_BLOCKED ? kbi_handoff_tid(t) : 0;
 
-	return tid ? tid : find_plain(kbi_state_vp(st));
+	return tid ? tid : find_unchanged_tid(kbi_state_vp(st));
 }
 
 int kbi_bind_kept(const struct kb_thread *t)

@@ -59,7 +59,7 @@ static unsigned kind_of_file(int fd, bool opened)
 	return flags & O_DIRECT ? KBI_CALL_DISK | KBI_CALL_DIRECT : KBI_CALL_DISK;
 }
 
-static unsigned kind_of(int fd)
+static unsigned kind_of_descriptor(int fd)
 {
 	struct stat st;
 	int saved = errno;
@@ -86,7 +86,7 @@ static unsigned kind_of(int fd)
 
 unsigned kbi_call_look_up(int fd)
 {
-	unsigned k = kind_of(fd), before;
+	unsigned k = kind_of_descriptor(fd), before;
 
 	if (k == KBI_CALL_UNKNOWN)
 		return KBI_CALL_FILE;

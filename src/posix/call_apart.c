@@ -61,7 +61,7 @@ bool kbi_call_turn(bool cancels)
 
 /* Sleeps for a while if kernel threads to block on are scarce. True: try again, unless a handler
  * has ended the call (*ended, EINTR). False: there are enough. */
-static bool naps(bool cancels, bool *ended)
+static bool nap_if_scarce(bool cancels, bool *ended)
 {
 	enum { NAP = 1000000 }; /* ns */
 	uint32_t before = kbi_posix_me.ending;
@@ -83,7 +83,7 @@ static bool naps(bool cancels, bool *ended)
 
 /* True if a signal that the program does not know of ended the call: a cancellation of another
  * thread, or the tick. */
-static bool for_nothing(long r, uint32_t before)
+static bool is_hidden_interrupt(long r, uint32_t before)
 {
 	return kbi_unlikely(r < 0 && errno == EINTR) && kbi_posix_me.handled == before;
 }
@@ -115,8 +115,8 @@ struct wanted {
 
 /* Waits until the call may begin, on copies of its descriptors. False: it may begin; true: *r is
  * the result. */
-static bool awaits(struct kbi_call_keeps *keeps, const struct wanted *w, int n, bool cancels,
-	ssize_t *r)
+static bool await_descriptors(struct kbi_call_keeps *keeps, const struct wanted *w, int n,
+	bool cancels, ssize_t *r)
 {
 	bool ready = true;
 	long e = 0;
@@ -134,24 +134,25 @@ static bool awaits(struct kbi_call_keeps *keeps, const struct wanted *w, int n, 
 	return e != 0;
 }
 
-static bool awaits_out(struct kbi_call_keeps *keeps, int *in, int *out, ssize_t *r)
+static bool await_output(struct kbi_call_keeps *keeps, int *in, int *out, ssize_t *r)
 {
 	const struct wanted w[] = { { out, POLLOUT }, { in, POLLIN } };
 
 	if (kbi_sys_is_ready(*out, POLLOUT))
 		return false;
 	kbi_call_keep(keeps, in);
-	return awaits(keeps, w, 1, N, r);
+	return await_descriptors(keeps, w, 1, N, r);
 }
 
-static bool awaits_both(struct kbi_call_keeps *keeps, int *in, int *out, unsigned flags, ssize_t *r)
+static bool await_both_ends(struct kbi_call_keeps *keeps, int *in, int *out, unsigned flags,
+	ssize_t *r)
 {
 	const struct wanted w[] = { { in, POLLIN }, { out, POLLOUT } };
 
-	return !(flags & SPLICE_F_NONBLOCK) && awaits(keeps, w, 2, C, r);
+	return !(flags & SPLICE_F_NONBLOCK) && await_descriptors(keeps, w, 2, C, r);
 }
 
-static bool connects(int fd, const struct sockaddr *to, socklen_t len, int *r)
+static bool begin_connect(int fd, const struct sockaddr *to, socklen_t len, int *r)
 {
 	long e;
 
@@ -162,7 +163,7 @@ static bool connects(int fd, const struct sockaddr *to, socklen_t len, int *r)
 }
 
 /* Syncs through io_uring, if that is better. */
-static bool syncs(int fd, bool data, int *r)
+static bool sync_by_ring(int fd, bool data, int *r)
 {
 	const struct kbi_async a = { .what = KBI_ASYNC_FSYNC, .fd = fd, .flags = data };
 
@@ -176,7 +177,7 @@ static bool syncs(int fd, bool data, int *r)
 
 /* Tries the operations with IPC_NOWAIT, which some of them may have already. True: the call need
  * not wait. */
-static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
+static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 {
 	enum { MANY = 64 };
 	struct sembuf quick[MANY];
@@ -208,22 +209,22 @@ static bool tries_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		if (kbi_unlikely(!kbi_call_may_wait())) \
 			return REAL(name) arguments; \
 		before = kbi_posix_me.handled; \
-		if ((quick) && !for_nothing(r, before)) \
+		if ((quick) && !is_hidden_interrupt(r, before)) \
 			return r; \
 		if (kbi_call_turn(cancels)) \
 			return -1; \
 		before = kbi_posix_me.handled; \
 		do { \
 			again = false; \
-			if ((quick) && !for_nothing(r, before)) \
+			if ((quick) && !is_hidden_interrupt(r, before)) \
 				return r; \
-		} while (again && naps(cancels, &ended) && !ended); \
+		} while (again && nap_if_scarce(cancels, &ended) && !ended); \
 		if (ended) \
 			return -1; \
 		KBI_CALL_APART(true); \
 		for (before = kbi_posix_me.handled;;) { \
 			r = REAL(name) arguments; \
-			if (!for_nothing(r, before)) \
+			if (!is_hidden_interrupt(r, before)) \
 				return r; \
 		} \
 	}
@@ -288,12 +289,12 @@ KBI_CALL_ALIAS(__open, open, kbi_call_apart_open);
 KBI_CALL_ALIAS(__open64, open64, kbi_call_apart_open64);
 KBI_CALL_ALIAS(__connect, connect, kbi_call_apart_connect);
 
-static bool has_time(const struct timespec *t)
+static bool has_time_limit(const struct timespec *t)
 {
 	return t && t->tv_sec >= 0 && kbi_posix_time_ok(t);
 }
 
-static struct timespec left_of(uint64_t deadline)
+static struct timespec time_left_until(uint64_t deadline)
 {
 	uint64_t now = kbi_timer_now(), ns = now < deadline ? deadline - now : 0;
 
@@ -302,18 +303,18 @@ static struct timespec left_of(uint64_t deadline)
 
 KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct timespec *t)
 {
-	uint64_t deadline = has_time(t) ? kbi_posix_after(t) : KBI_FOREVER;
+	uint64_t deadline = has_time_limit(t) ? kbi_posix_after(t) : KBI_FOREVER;
 	uint32_t before = kbi_posix_me.handled;
 	int r;
 
 	if (!kbi_call_may_wait())
 		return REAL(semtimedop)(id, ops, n, t);
-	if (tries_semaphores(id, ops, n, &r))
+	if (try_semaphores(id, ops, n, &r))
 		return r;
 	KBI_CALL_APART(true);
 	r = REAL(semtimedop)(id, ops, n, t);
-	while (for_nothing(r, before)) {
-		struct timespec rest = left_of(deadline);
+	while (is_hidden_interrupt(r, before)) {
+		struct timespec rest = time_left_until(deadline);
 
 		r = REAL(semtimedop)(id, ops, n, deadline == KBI_FOREVER ? NULL : &rest);
 	}
@@ -322,7 +323,7 @@ KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct 
 
 #pragma weak aio_error /* from libc, or from an older libc's librt, which the program then has */
 
-static int await_all(struct aiocb *const list[], int n)
+static int await_aio_list(struct aiocb *const list[], int n)
 {
 	bool failed = false;
 
@@ -348,7 +349,7 @@ KBI_POSIX_API int lio_listio(int mode, struct aiocb *const list[], int n, struct
 	KBI_CALL_APART(true);
 	r = REAL(lio_listio)(mode, list, n, told);
 	/* the list must not be begun twice */
-	return for_nothing(r, before) ? await_all(list, n) : r;
+	return is_hidden_interrupt(r, before) ? await_aio_list(list, n) : r;
 }
 
 KBI_POSIX_ALIAS(lio_listio64, lio_listio);
@@ -371,7 +372,7 @@ struct locking {
 
 /* True if the number means another file by now; the kernel fails in the same way once it has got
  * the lock. */
-static bool is_gone(const struct locking *l, uint64_t since)
+static bool is_file_gone(const struct locking *l, uint64_t since)
 {
 	if (!l->own || kbi_likely(!kbi_hold_is_closed_since(l->fd, since)))
 		return false;
@@ -381,7 +382,7 @@ static bool is_gone(const struct locking *l, uint64_t since)
 
 /* Locks the file that the number meant at the beginning, whichever file it means after other
  * threads have run. */
-static long lock(struct locking l)
+static long lock_file(struct locking l)
 {
 	uint64_t since = kbi_hold_now();
 	bool ended = false;
@@ -398,18 +399,18 @@ static long lock(struct locking l)
 	if (kbi_call_turn(l.cancels))
 		return -1;
 	do {
-		if (is_gone(&l, since))
+		if (is_file_gone(&l, since))
 			return -1;
 		r = l.ask(&l, false);
 		if (!is_locked(r))
 			return r;
-	} while (naps(l.cancels, &ended) && !ended);
-	if (ended || is_gone(&l, since))
+	} while (nap_if_scarce(l.cancels, &ended) && !ended);
+	if (ended || is_file_gone(&l, since))
 		return -1;
 	KBI_CALL_APART(true);
 	for (uint32_t before = kbi_posix_me.handled;;) {
 		r = l.ask(&l, true);
-		if (!for_nothing(r, before))
+		if (!is_hidden_interrupt(r, before))
 			return r;
 	}
 }
@@ -435,15 +436,15 @@ KBI_POSIX_API int kbi_call_apart_flock(int fd, int how)
 {
 	if (how & LOCK_NB || !kbi_call_may_wait())
 		return REAL(flock)(fd, how);
-	return (int)lock((struct locking){ .fd = fd, .ask = ask_flock, .what = how });
+	return (int)lock_file((struct locking){ .fd = fd, .ask = ask_flock, .what = how });
 }
 
 static int lockf_by(int (*original)(int, int, off_t), int fd, int what, off_t n)
 {
 	if (what != F_LOCK || !kbi_call_may_wait())
 		return original(fd, what, n);
-	return (int)lock((struct locking){ .fd = fd, .own = true, .cancels = C, .ask = ask_lockf,
-		.lockf = original, .arg = n });
+	return (int)lock_file((struct locking){ .fd = fd, .own = true, .cancels = C,
+		.ask = ask_lockf, .lockf = original, .arg = n });
 }
 
 int kbi_call_apart_lockf(int fd, int what, off_t n) __asm__("lockf");
@@ -476,7 +477,7 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 		return kbi_deputy_owner(original, fd, (struct f_owner_ex *)arg);
 	if (kbi_likely(what != F_SETLKW && what != F_OFD_SETLKW) || !kbi_call_may_wait())
 		return original(fd, what, arg);
-	return (int)lock((struct locking){ .fd = fd, .own = what == F_SETLKW, .cancels = C,
+	return (int)lock_file((struct locking){ .fd = fd, .own = what == F_SETLKW, .cancels = C,
 		.ask = ask_fcntl, .fcntl = original, .what = what, .arg = arg });
 }
 

@@ -40,7 +40,7 @@ static long try_child(struct kbi_call *c)
 	return r ? r : -EAGAIN;
 }
 
-static long try_id(struct kbi_call *c)
+static long try_child_id(struct kbi_call *c)
 {
 	struct child *x = (struct child *)(void *)c;
 	const long arg[6] = { x->type, (long)x->id, (long)x->info, x->options | WNOHANG,
@@ -62,10 +62,10 @@ struct told {
 static struct {
 	a32 lock;
 	struct told *first; /* waiting threads; under the lock */
-	a32 watched;        /* whether `watch` runs: 0 no, 1 yes */
+	a32 watched;        /* whether run_child_watcher runs: 0 no, 1 yes */
 } waiting;
 
-static void enlist(struct told *w)
+static void enlist_waiter(struct told *w)
 {
 	kbi_np_enter(kbi_self_raw());
 	kbi_lock_take(&waiting.lock);
@@ -75,7 +75,7 @@ static void enlist(struct told *w)
 	kbi_np_leave(kbi_self_raw());
 }
 
-static void delist(struct told *w)
+static void delist_waiter(struct told *w)
 {
 	struct told **at = &waiting.first;
 
@@ -88,7 +88,7 @@ static void delist(struct told *w)
 	kbi_np_leave(kbi_self_raw());
 }
 
-static void tell_all(void)
+static void post_waiters(void)
 {
 	kbi_lock_take(&waiting.lock);
 	for (struct told *w = waiting.first; w; w = w->next)
@@ -96,7 +96,7 @@ static void tell_all(void)
 	kbi_lock_leave(&waiting.lock);
 }
 
-static void *watch(void *unused)
+static void *run_child_watcher(void *unused)
 {
 	a32 *changes = kbi_children_changes();
 
@@ -105,37 +105,37 @@ static void *watch(void *unused)
 		/* acquire: pairs with the release in kbi_children_changed */
 		uint32_t seen = a_load_acq(changes);
 
-		tell_all();
+		post_waiters();
 		kbi_sys_futex_wait(changes, seen, NULL);
 	}
 	return unused;
 }
 
 /* Starts the watcher. Returns the time of the next look in case the watcher cannot run. */
-static uint64_t patience(void)
+static uint64_t start_child_watcher(void)
 {
 	/* no data is published: the exchange only decides which thread starts the watcher */
 	if (!a_load_rlx(&waiting.watched) && !a_xchg_acqrel(&waiting.watched, 1) &&
-		kbi_body_start_closed(watch, NULL))
+		kbi_body_start_closed(run_child_watcher, NULL))
 		a_store_rlx(&waiting.watched, 0); /* the next caller tries again */
 	return a_load_rlx(&waiting.watched) ? KBI_FOREVER : kbi_timer_now() + LOOK_MAX;
 }
 
-static void over(struct told *w)
+static void end_child_wait(struct told *w)
 {
-	delist(w);
+	delist_waiter(w);
 }
 
 /* Looks, and sleeps if nothing has come. w is in the list before the look, so a later change is
  * told. */
 static long look_or_sleep(struct kbi_call *c)
 {
-	struct told w __attribute__((cleanup(over))) = { 0 };
-	uint64_t until = patience();
+	struct told w __attribute__((cleanup(end_child_wait))) = { 0 };
+	uint64_t until = start_child_watcher();
 	long r;
 	int e;
 
-	enlist(&w);
+	enlist_waiter(&w);
 	r = c->attempt(c);
 	if (r != -EAGAIN)
 		return r;
@@ -144,7 +144,7 @@ static long look_or_sleep(struct kbi_call *c)
 	return e == ECANCELED ? -ECANCELED : -EAGAIN;
 }
 
-static long until_told(struct kbi_call *c)
+static long wait_until_told(struct kbi_call *c)
 {
 	uint32_t ending = kbi_posix_me.ending;
 	long r;
@@ -161,7 +161,7 @@ static long until_told(struct kbi_call *c)
 
 /* ---- by its descriptor -------------------------------------------------------------------- */
 
-static int open_it(pid_t pid)
+static int open_child_pidfd(pid_t pid)
 {
 	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_pidfd_open, pid, 0);
@@ -173,7 +173,7 @@ static int open_it(pid_t pid)
 	return (int)fd;
 }
 
-static void close_it(const int *fd)
+static void close_child_pidfd(const int *fd)
 {
 	if (*fd < 0)
 		return;
@@ -184,7 +184,7 @@ static void close_it(const int *fd)
 /* Waits for a while on the caller's kernel thread, which stays the caller's for good if it sees a
  * traced child stop: such a stop does not show at the child's descriptor, and only the kernel
  * thread that forked the child is its tracer. 0: nothing came. */
-static long wait_here(struct child *x)
+static long wait_child_in_kernel(struct child *x)
 {
 	struct pollfd p = { .fd = x->c.fd, .events = POLLIN };
 	struct timespec nap = { 0, LOOK };
@@ -206,14 +206,14 @@ static long wait_here(struct child *x)
 /* Waits by the descriptor, with a look now and then. */
 static long wait_child(struct child *x)
 {
-	int fd __attribute__((cleanup(close_it))) = open_it(x->pid);
+	int fd __attribute__((cleanup(close_child_pidfd))) = open_child_pidfd(x->pid);
 	uint64_t nap = LOOK;
 	long r;
 
 	if (fd < 0)
 		return -ENOSYS;
 	x->c.fd = fd;
-	r = wait_here(x);
+	r = wait_child_in_kernel(x);
 	while (r == 0) {
 		x->c.deadline = kbi_sys_now() + nap;
 		r = kbi_call_wait(&x->c);
@@ -226,7 +226,7 @@ static long wait_child(struct child *x)
 /* ---- the calls ---------------------------------------------------------------------------- */
 
 /* Tries once. -EAGAIN: the call has to wait. */
-static long at_once(struct kbi_call *c, int options)
+static long try_child_at_once(struct kbi_call *c, int options)
 {
 	long r;
 
@@ -243,11 +243,11 @@ long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage,
 			   .pid = pid, .options = options, .status = status, .usage = usage };
 	long r;
 
-	r = at_once(&x.c, options);
+	r = try_child_at_once(&x.c, options);
 	if (!kbi_call_again(r))
 		return r;
 	if (kbi_sys_from.processes)
-		return until_told(&x.c);
+		return wait_until_told(&x.c);
 	/* a process that stops does not show at its descriptor */
 	return pid > 0 && !(options & (WUNTRACED | WCONTINUED)) ? wait_child(&x) : -ENOSYS;
 }
@@ -255,12 +255,12 @@ long kbi_call_waitpid(pid_t pid, int *status, int options, struct rusage *usage,
 long kbi_call_waitid(idtype_t type, id_t id, siginfo_t *info, int options, bool cancels)
 {
 	siginfo_t none;
-	struct child x = { .c = KBI_CALL(.attempt = try_id, .fd = -1, .cancels = cancels),
+	struct child x = { .c = KBI_CALL(.attempt = try_child_id, .fd = -1, .cancels = cancels),
 		.options = options, .type = type, .id = id, .info = info ? info : &none };
 	long r;
 
-	r = at_once(&x.c, options);
+	r = try_child_at_once(&x.c, options);
 	if (!kbi_call_again(r))
 		return r;
-	return kbi_sys_from.processes ? until_told(&x.c) : -ENOSYS;
+	return kbi_sys_from.processes ? wait_until_told(&x.c) : -ENOSYS;
 }

@@ -50,7 +50,7 @@ void kbi_call_has_given_up(struct kbi_call_closing *x)
 		kbi_ready_closed(x->fd);
 }
 
-static long refuse(int e)
+static long fail_with_errno(int e)
 {
 	errno = e;
 	return -1;
@@ -62,7 +62,7 @@ KBI_POSIX_API int close(int fd)
 	KBI_CALL_CLOSING(x, fd, false);
 
 	if (kbi_unlikely(x.refused))
-		return (int)refuse(EBADF);
+		return (int)fail_with_errno(EBADF);
 	if (!lends || kbi_unlikely(x.stopped)) /* otherwise other calls would wait for this close */
 		return REAL(close)(fd);
 	/* the last close of a deleted file frees its blocks */
@@ -104,7 +104,7 @@ static int dup_to(int from, int to, int flags, bool three)
 	KBI_CALL_CLOSING(x, to, true);
 	/* a call that blocks in the kernel uses the private copy, and closes it */
 	if (kbi_unlikely(x.refused))
-		return (int)refuse(EBUSY);
+		return (int)fail_with_errno(EBUSY);
 	return dup_when_free(from, to, flags, three);
 }
 
@@ -122,7 +122,7 @@ KBI_POSIX_API int mq_close(mqd_t q)
 {
 	KBI_CALL_CLOSING(x, q, false);
 
-	return kbi_unlikely(x.refused) ? (int)refuse(EBADF) : REAL(mq_close)(q);
+	return kbi_unlikely(x.refused) ? (int)fail_with_errno(EBADF) : REAL(mq_close)(q);
 }
 
 KBI_POSIX_ALIAS(__close, close);
@@ -132,14 +132,14 @@ KBI_POSIX_ALIAS(__dup2, dup2);
 
 /* Returns the end of the numbers that calls have ever used; above it nothing is known and no call
  * has begun. */
-static unsigned end_of(unsigned last)
+static unsigned end_of_known_numbers(unsigned last)
 {
 	unsigned most = (unsigned)kbi_slot_limit();
 
 	return last < most ? last + 1 : most;
 }
 
-static void begin_many(unsigned first, unsigned last, unsigned end)
+static void begin_closing_many(unsigned first, unsigned last, unsigned end)
 {
 	unsigned known = last < KBI_CALL_DESCRIPTORS ? last + 1 : KBI_CALL_DESCRIPTORS;
 
@@ -151,7 +151,7 @@ static void begin_many(unsigned first, unsigned last, unsigned end)
 	kbi_own_stop_copies();
 }
 
-static void end_many(unsigned first, unsigned end)
+static void end_closing_many(unsigned first, unsigned end)
 {
 	kbi_own_let_copies();
 	for (unsigned fd = first; fd < end; fd++)
@@ -186,17 +186,17 @@ static int close_around(unsigned first, unsigned last, int flags)
 
 KBI_POSIX_API int close_range(unsigned first, unsigned last, int flags)
 {
-	unsigned end = end_of(last);
+	unsigned end = end_of_known_numbers(last);
 	bool inside;
 	int r;
 
 	if (flags & CLOSE_RANGE_CLOEXEC || first > last || kbi_posix_in_vfork())
 		return close_plain(first, last, flags);
-	begin_many(first, last, end);
+	begin_closing_many(first, last, end);
 	inside = kbi_fd_place();
 	r = close_around(first, last, flags);
 	kbi_fd_placed(inside);
-	end_many(first, end);
+	end_closing_many(first, end);
 	return r;
 }
 

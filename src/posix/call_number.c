@@ -26,7 +26,7 @@ enum { SYS_renameat = -1 };
 /* ---- arguments of the kernel that libc's functions hide ----------------------------------- */
 
 /* Returns a mask of the kernel's size as libc's set. NULL: none. */
-static const sigset_t *set_of(const void *mask, sigset_t *set)
+static const sigset_t *sigset_of_mask(const void *mask, sigset_t *set)
 {
 	if (!mask)
 		return NULL;
@@ -36,7 +36,7 @@ static const sigset_t *set_of(const void *mask, sigset_t *set)
 }
 
 /* Stores the time left. */
-static void count_down(struct timespec *t, uint64_t begun)
+static void store_time_left(struct timespec *t, uint64_t begun)
 {
 	if (t)
 		kbi_call_count_down(t, begun);
@@ -51,9 +51,9 @@ static long ppoll_by_number(const long a[6])
 	if (a[3] && a[4] != MASK_BYTES)
 		return -EINVAL;
 	r = kbi_call_ppoll((struct pollfd *)a[0], (nfds_t)a[1], (const struct timespec *)a[2],
-			   set_of((const void *)a[3], &set), N);
+			   sigset_of_mask((const void *)a[3], &set), N);
 	if (r != -EINVAL)
-		count_down((struct timespec *)a[2], begun);
+		store_time_left((struct timespec *)a[2], begun);
 	return r;
 }
 
@@ -70,13 +70,13 @@ static long pselect_by_number(const long a[6])
 	if (m->mask && m->bytes != MASK_BYTES)
 		return -EINVAL;
 	r = kbi_call_pselect((int)a[0], (fd_set *)a[1], (fd_set *)a[2], (fd_set *)a[3],
-		(const struct timespec *)a[4], set_of(m->mask, &set), N);
+		(const struct timespec *)a[4], sigset_of_mask(m->mask, &set), N);
 	if (r != -EINVAL)
-		count_down((struct timespec *)a[4], begun);
+		store_time_left((struct timespec *)a[4], begun);
 	return r;
 }
 
-static bool is_ours(long clock)
+static bool is_timer_clock(long clock)
 {
 	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
 }
@@ -84,7 +84,7 @@ static bool is_ours(long clock)
 /* ---- by number ---------------------------------------------------------------------------- */
 
 /* Makes a call that waits for time, signals or message queues; false: it is another call. */
-static bool asleep_for_a_time(long n, const long a[6], long *r)
+static bool make_timed_call(long n, const long a[6], long *r)
 {
 	switch (n) {
 	case SYS_nanosleep:
@@ -92,7 +92,7 @@ static bool asleep_for_a_time(long n, const long a[6], long *r)
 			(struct timespec *)a[1]);
 		return true;
 	case SYS_clock_nanosleep:
-		if (!is_ours(a[0]) && !kbi_clock_is_programs((clockid_t)a[0]) &&
+		if (!is_timer_clock(a[0]) && !kbi_clock_is_programs((clockid_t)a[0]) &&
 			!kbi_clock_whose((clockid_t)a[0]))
 			return false;
 		*r = kbi_posix_sleep_by_number((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2],
@@ -123,7 +123,7 @@ static bool asleep_for_a_time(long n, const long a[6], long *r)
 }
 
 /* Makes a call that waits for any of several descriptors; false: it is another call. */
-static bool asleep_for_any(long n, const long a[6], long *r)
+static bool make_polling_call(long n, const long a[6], long *r)
 {
 	sigset_t set;
 
@@ -138,21 +138,21 @@ static bool asleep_for_any(long n, const long a[6], long *r)
 		if ((int)a[2] <= 0 || (a[4] && a[5] != MASK_BYTES))
 			return false;
 		*r = kbi_call_epoll_wait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3],
-					 set_of((const void *)a[4], &set), N);
+					 sigset_of_mask((const void *)a[4], &set), N);
 		return true;
 	case SYS_epoll_pwait2:
 		if ((int)a[2] <= 0 || (a[4] && a[5] != MASK_BYTES))
 			return false;
 		*r = kbi_call_epoll_wait2((int)a[0], (struct epoll_event *)a[1], (int)a[2],
-			(const struct timespec *)a[3], set_of((const void *)a[4], &set), N);
+			(const struct timespec *)a[3], sigset_of_mask((const void *)a[4], &set), N);
 		return true;
 	default:
-		return asleep_for_a_time(n, a, r);
+		return make_timed_call(n, a, r);
 	}
 }
 
 /* Makes a call that moves many buffers or messages; false: it is another call. */
-static bool asleep_in_many(long n, const long a[6], long *r)
+static bool make_many_buffers_call(long n, const long a[6], long *r)
 {
 	int fd = (int)a[0];
 
@@ -177,12 +177,12 @@ static bool asleep_in_many(long n, const long a[6], long *r)
 		*r = kbi_call_sendmmsg(fd, (struct mmsghdr *)a[1], (unsigned)a[2], (int)a[3], N);
 		return true;
 	default:
-		return asleep_for_any(n, a, r);
+		return make_polling_call(n, a, r);
 	}
 }
 
 /* Makes a call that has a form in which the thread sleeps. False: it is another call. */
-static bool asleep(long n, const long a[6], long *r)
+static bool make_sleeping_call(long n, const long a[6], long *r)
 {
 	int fd = (int)a[0], flags = (int)a[3];
 
@@ -217,12 +217,12 @@ static bool asleep(long n, const long a[6], long *r)
 	case SYS_connect:
 		return kbi_call_connect(fd, (const struct sockaddr *)a[1], (socklen_t)a[2], N, r);
 	default:
-		return asleep_in_many(n, a, r);
+		return make_many_buffers_call(n, a, r);
 	}
 }
 
 /* The same for numbers that not every machine has. */
-static bool asleep_by_old_number(long n, const long a[6], long *r)
+static bool make_old_sleeping_call(long n, const long a[6], long *r)
 {
 	(void)n;
 	(void)a;
@@ -262,7 +262,7 @@ static bool asleep_by_old_number(long n, const long a[6], long *r)
 	return false;
 }
 
-static bool changes_mode(long n, const long a[6], long *r)
+static bool make_mode_call(long n, const long a[6], long *r)
 {
 	if (!(n == SYS_fcntl && a[1] == F_SETFL) && !(n == SYS_ioctl && a[1] == FIONBIO) &&
 	    !(n == SYS_setsockopt && kbi_call_matters((int)a[1], (int)a[2])))
@@ -275,7 +275,7 @@ static bool changes_mode(long n, const long a[6], long *r)
 	return true;
 }
 
-static bool shuts_down(long n, const long a[6], long *r)
+static bool make_shutdown_call(long n, const long a[6], long *r)
 {
 	if (n != SYS_shutdown)
 		return false;
@@ -342,7 +342,7 @@ static bool may_block(long n, const long a[6])
 	}
 }
 
-static bool executes(long n, const long a[6], long *r)
+static bool make_exec_call(long n, const long a[6], long *r)
 {
 	if (n != SYS_execve && n != SYS_execveat)
 		return false;
@@ -358,8 +358,8 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 		return true;
 	if (!KBI_SYS_DIRECT || !kbi_call_may_wait())
 		return false;
-	if (asleep(n, a, r) || asleep_by_old_number(n, a, r) || changes_mode(n, a, r) ||
-	    shuts_down(n, a, r) || executes(n, a, r)) {
+	if (make_sleeping_call(n, a, r) || make_old_sleeping_call(n, a, r) ||
+	    make_mode_call(n, a, r) || make_shutdown_call(n, a, r) || make_exec_call(n, a, r)) {
 		kbi_call_told(*r);
 		return true;
 	}

@@ -40,12 +40,12 @@ static uint64_t span_of_ms(int ms)
 	return ms < 0 ? KBI_FOREVER : (uint64_t)ms * 1000000u;
 }
 
-static uint64_t after(uint64_t span)
+static uint64_t deadline_after(uint64_t span)
 {
 	return span == KBI_FOREVER ? span : kbi_timer_after(span);
 }
 
-static bool is_bad(const struct timespec *t)
+static bool is_bad_timeout(const struct timespec *t)
 {
 	return t && (!kbi_posix_time_ok(t) || t->tv_sec < 0);
 }
@@ -65,7 +65,7 @@ static void take_mask_back(void *lent)
 	errno = saved;
 }
 
-static bool lets_in(struct lent *l, const sigset_t *set)
+static bool lets_signal_in(struct lent *l, const sigset_t *set)
 {
 	uint32_t before = kbi_posix_me.handled;
 
@@ -81,7 +81,7 @@ static KBI_NOINLINE long wait_with_mask(struct kbi_call *c, const sigset_t *set,
 
 	l.mask = a_load_rlx(kbi_signal_mask(l.self));
 	pthread_cleanup_push(take_mask_back, &l);
-	if (lets_in(&l, set))
+	if (lets_signal_in(&l, set))
 		r = -EINTR;
 	else
 		r = no_time ? c->late : kbi_call_wait(c);
@@ -90,7 +90,7 @@ static KBI_NOINLINE long wait_with_mask(struct kbi_call *c, const sigset_t *set,
 }
 
 /* Tries, then waits. Reads the clock only when it has to wait. */
-static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool cancels)
+static long poll_or_wait(struct kbi_call *c, uint64_t span, const sigset_t *set, bool cancels)
 {
 	long r;
 
@@ -104,7 +104,7 @@ static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool can
 		kbi_call_has_taken(r);
 		return r;
 	}
-	c->deadline = after(span);
+	c->deadline = deadline_after(span);
 	if (set)
 		return wait_with_mask(c, set, span == 0);
 	return span ? kbi_call_wait(c) : 0;
@@ -114,7 +114,7 @@ static long ask(struct kbi_call *c, uint64_t span, const sigset_t *set, bool can
 
 static const struct pollfd nothing[1]; /* a set without descriptors: only time passes */
 
-static long look(struct kbi_call *c)
+static long try_poll(struct kbi_call *c)
 {
 	/* the program's set, which is written to */
 	struct pollfd *fds = (struct pollfd *)(uintptr_t)c->set;
@@ -126,9 +126,9 @@ static long look(struct kbi_call *c)
 
 static long poll_by(struct pollfd *fds, nfds_t n, uint64_t span, const sigset_t *set, bool cancels)
 {
-	struct kbi_call c = { .attempt = look, .fd = -1, .set = n ? fds : nothing, .n_set = n };
+	struct kbi_call c = { .attempt = try_poll, .fd = -1, .set = n ? fds : nothing, .n_set = n };
 
-	return ask(&c, span, set, cancels);
+	return poll_or_wait(&c, span, set, cancels);
 }
 
 long kbi_call_poll(struct pollfd *fds, nfds_t n, int ms, bool cancels)
@@ -139,12 +139,12 @@ long kbi_call_poll(struct pollfd *fds, nfds_t n, int ms, bool cancels)
 long kbi_call_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *set,
 	bool cancels)
 {
-	return is_bad(t) ? -EINVAL : poll_by(fds, n, span_of(t), set, cancels);
+	return is_bad_timeout(t) ? -EINVAL : poll_by(fds, n, span_of(t), set, cancels);
 }
 
 /* ---- epoll -------------------------------------------------------------------------------- */
 
-static long look_epoll(struct kbi_call *c)
+static long try_epoll(struct kbi_call *c)
 {
 	struct polling *p = polling_of(c);
 	long r = kbi_sys(SYS_epoll_pwait, c->fd, p->what, p->n, 0, NULL, MASK_BYTES);
@@ -155,9 +155,9 @@ static long look_epoll(struct kbi_call *c)
 static long epoll_by(int fd, struct epoll_event *ev, int n, uint64_t span, const sigset_t *set,
 	bool cancels)
 {
-	struct polling p = { { .attempt = look_epoll, .fd = fd, .events = POLLIN }, ev, n };
+	struct polling p = { { .attempt = try_epoll, .fd = fd, .events = POLLIN }, ev, n };
 
-	return ask(&p.c, span, set, cancels);
+	return poll_or_wait(&p.c, span, set, cancels);
 }
 
 long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *set,
@@ -169,7 +169,7 @@ long kbi_call_epoll_wait(int fd, struct epoll_event *ev, int n, int ms, const si
 long kbi_call_epoll_wait2(int fd, struct epoll_event *ev, int n, const struct timespec *t,
 	const sigset_t *set, bool cancels)
 {
-	return is_bad(t) ? -EINVAL : epoll_by(fd, ev, n, span_of(t), set, cancels);
+	return is_bad_timeout(t) ? -EINVAL : epoll_by(fd, ev, n, span_of(t), set, cancels);
 }
 
 /* ---- select ------------------------------------------------------------------------------- */
@@ -186,14 +186,14 @@ struct sets {
 	struct pollfd few[FEW];
 };
 
-static void set_question(const struct sets *s)
+static void restore_question(const struct sets *s)
 {
 	for (int i = 0; i < 3; i++)
 		if (s->set[i])
 			memcpy(s->set[i], s->asked + (size_t)i * s->bytes, s->bytes);
 }
 
-static bool has(const struct sets *s, int which, int fd)
+static bool is_fd_asked(const struct sets *s, int which, int fd)
 {
 	const char *bytes = s->asked + (size_t)which * s->bytes;
 
@@ -210,7 +210,7 @@ static long set_answer(const struct sets *s, const struct pollfd *p)
 	long n = 0;
 
 	for (int i = 0; i < 3; i++) {
-		if (!s->set[i] || !has(s, i, p->fd) || !(p->revents & answers[i]))
+		if (!s->set[i] || !is_fd_asked(s, i, p->fd) || !(p->revents & answers[i]))
 			continue;
 		((unsigned long *)(void *)s->set[i])[p->fd / 64] |= 1ul << p->fd % 64;
 		n++;
@@ -219,7 +219,7 @@ static long set_answer(const struct sets *s, const struct pollfd *p)
 }
 
 /* Tries, where some numbers mean other files by now. */
-static long look_moved(struct kbi_call *c, const struct sets *s)
+static long try_moved_select(struct kbi_call *c, const struct sets *s)
 {
 	long r = kbi_hold_poll(c->holds, s->fds, c->n_set, c->copy), n = 0;
 
@@ -236,17 +236,17 @@ static long look_moved(struct kbi_call *c, const struct sets *s)
 	return n ? n : -EAGAIN;
 }
 
-static long look_sets(struct kbi_call *c)
+static long try_select(struct kbi_call *c)
 {
 	struct sets *s = polling_of(c)->what;
 	long r;
 
 	if (kbi_unlikely(c->holds && kbi_hold_moved(c->holds, c->set, c->n_set)))
-		return look_moved(c, s);
+		return try_moved_select(c, s);
 	do {
 		struct timespec none = { 0, 0 };
 
-		set_question(s);
+		restore_question(s);
 		r = kbi_sys(SYS_pselect6, s->n, s->set[0], s->set[1], s->set[2], &none, NULL);
 	} while (kbi_unlikely(r == -EINTR)); /* by a signal of the runtime, as in kbi_sys_poll_now */
 	return r ? r : -EAGAIN;
@@ -276,11 +276,12 @@ static int bits_used(int n)
 
 static short events_of(const struct sets *s, int fd)
 {
-	return (short)((has(s, 0, fd) ? POLLIN : 0) | (has(s, 1, fd) ? POLLOUT : 0) |
-		(has(s, 2, fd) ? POLLPRI : 0));
+	return (short)((is_fd_asked(s, 0, fd) ? POLLIN : 0) |
+		(is_fd_asked(s, 1, fd) ? POLLOUT : 0) |
+		(is_fd_asked(s, 2, fd) ? POLLPRI : 0));
 }
 
-static nfds_t fill(struct sets *s)
+static nfds_t fill_pollfds(struct sets *s)
 {
 	nfds_t n = 0;
 
@@ -332,7 +333,7 @@ static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, ui
 	const sigset_t *mask, bool cancels)
 {
 	struct sets s KBI_ALIGNED(8);
-	struct polling p = { { .attempt = look_sets, .fd = -1 }, &s, 0 };
+	struct polling p = { { .attempt = try_select, .fd = -1 }, &s, 0 };
 	long r;
 
 	if (n < 0)
@@ -340,13 +341,13 @@ static KBI_NOINLINE long select_by(int n, fd_set *in, fd_set *out, fd_set *x, ui
 	if (open_sets(&s, n, in, out, x))
 		return -ENOMEM;
 	pthread_cleanup_push(close_sets, &s);
-	p.c.n_set = fill(&s);
+	p.c.n_set = fill_pollfds(&s);
 	p.c.set = s.fds;
-	r = ask(&p.c, span, mask, cancels);
+	r = poll_or_wait(&p.c, span, mask, cancels);
 	/* then the sets are unchanged, and a program that goes on after a handler asks with them
 	 * again */
 	if (r < 0)
-		set_question(&s);
+		restore_question(&s);
 	pthread_cleanup_pop(1);
 	return r;
 }
@@ -393,7 +394,7 @@ long kbi_call_select(int n, fd_set *in, fd_set *out, fd_set *x, struct timeval *
 long kbi_call_pselect(int n, fd_set *in, fd_set *out, fd_set *x, const struct timespec *t,
 	const sigset_t *mask, bool cancels)
 {
-	if (is_bad(t))
+	if (is_bad_timeout(t))
 		return -EINVAL;
 	return select_by(n, in, out, x, span_of(t), mask, cancels);
 }

@@ -282,7 +282,7 @@ static inline void kbi_call_note_received(int fd, long r, size_t n)
 
 static inline void kbi_call_changed(void)
 {
-	/* release: pairs with the acquire in settle (call_wait.c) */
+	/* release: pairs with the acquire in settle_call (call_wait.c) */
 	a_add_acqrel(&kbi_call_changes, 1);
 }
 

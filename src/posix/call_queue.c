@@ -22,7 +22,7 @@ static struct letter *letter_of(struct kbi_call *c)
 /* The kernel's limit is a point of time: a point long past makes the call a try. */
 static const struct timespec past = { 0, 0 };
 
-static long looked(long r)
+static long result_of_try(long r)
 {
 	return r == -ETIMEDOUT ? -EAGAIN : r;
 }
@@ -31,17 +31,17 @@ static long try_mq_receive(struct kbi_call *c)
 {
 	struct letter *t = letter_of(c);
 
-	return looked(kbi_sys(SYS_mq_timedreceive, c->fd, t->p, t->n, t->where, &past));
+	return result_of_try(kbi_sys(SYS_mq_timedreceive, c->fd, t->p, t->n, t->where, &past));
 }
 
 static long try_mq_send(struct kbi_call *c)
 {
 	struct letter *t = letter_of(c);
 
-	return looked(kbi_sys(SYS_mq_timedsend, c->fd, t->p, t->n, t->priority, &past));
+	return result_of_try(kbi_sys(SYS_mq_timedsend, c->fd, t->p, t->n, t->priority, &past));
 }
 
-static long mq_by(struct letter *t, const struct timespec *limit)
+static long wait_for_queue(struct letter *t, const struct timespec *limit)
 {
 	long r;
 
@@ -92,7 +92,7 @@ long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority,
 	long r;
 
 	if (kbi_spare_is_scarce())
-		return mq_by(&t, limit);
+		return wait_for_queue(&t, limit);
 	if (cancels)
 		kbi_cancel_test();
 	if (limit && (!kbi_posix_time_ok(limit) || limit->tv_sec < 0))
@@ -108,5 +108,5 @@ long kbi_call_mq_send(mqd_t q, const char *p, size_t n, unsigned priority,
 		.cancels = cancels),
 			    (char *)p, n, priority, NULL };
 
-	return mq_by(&t, limit);
+	return wait_for_queue(&t, limit);
 }

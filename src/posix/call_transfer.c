@@ -25,7 +25,7 @@ static struct transfer *transfer_of(struct kbi_call *c)
 }
 
 /* Returns n, or the most bytes that the kernel moves in a call. */
-static size_t at_most(size_t n)
+static size_t clamp_bytes(size_t n)
 {
 	enum { MOST = 0x7ffff000 };
 
@@ -36,17 +36,18 @@ static size_t at_most(size_t n)
 
 enum { WINDOW = 16 };
 
-static size_t total(const struct iovec *v, size_t n)
+static size_t total_bytes(const struct iovec *v, size_t n)
 {
 	size_t sum = 0;
 
 	for (size_t i = 0; i < n; i++)
 		sum += v[i].iov_len;
-	return at_most(sum);
+	return clamp_bytes(sum);
 }
 
 /* Stores the buffers without their first `done` bytes, as many as fit; returns how many. */
-static size_t rest(const struct iovec *v, size_t n, size_t done, struct iovec out[WINDOW])
+static size_t remaining_buffers(const struct iovec *v, size_t n, size_t done,
+	struct iovec out[WINDOW])
 {
 	size_t k = 0;
 
@@ -127,7 +128,7 @@ static bool terminal_decides(int fd)
 
 /* Makes a call that may wait in the kernel where poll(2) cannot tell. For a cancellation point it
  * calls libc's function, in which a cancellation finds the thread. */
-static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
+static long transfer_apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
 	const struct iovec *v, int n, bool cancels, bool surely)
 {
 	KBI_CALL_APART(surely);
@@ -135,7 +136,7 @@ static long apart(ssize_t (*real)(int, const struct iovec *, int), long number, 
 }
 
 /* Makes a call on a file that waits for the disk. */
-static long lent(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
+static long transfer_lent(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
 	const struct iovec *v, int n, bool cancels)
 {
 	KBI_CALL_LENT();
@@ -149,13 +150,14 @@ static KBI_NOINLINE long read_other(struct kbi_call *c, int fd, unsigned kind,
 	long r;
 
 	if (kind == KBI_CALL_DISK && kbi_call_known(fd) & KBI_CALL_DIRECT)
-		return lent(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd, v, n, cancels);
+		return transfer_lent(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd,
+			v, n, cancels);
 	if (kind == KBI_CALL_FILE || kind == KBI_CALL_DISK)
 		return kbi_sys(SYS_readv, c ? kbi_call_step_out(c) : fd, v, n);
 	r = look_and_read(c, fd, v, n, &unsure);
 	if (r == -EAGAIN && (unsure || (kind == KBI_CALL_TTY && terminal_decides(fd))))
-		r = apart(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd, v, n, cancels,
-			true);
+		r = transfer_apart(KBI_CALL_REAL(readv), SYS_readv, c ? kbi_call_step_out(c) : fd,
+			v, n, cancels, true);
 	return r;
 }
 
@@ -169,8 +171,9 @@ static KBI_NOINLINE long write_other(struct kbi_call *c, int fd, unsigned kind,
 	fd = c ? kbi_call_step_out(c) : fd;
 	if (kind == KBI_CALL_FILE)
 		return kbi_sys(SYS_writev, fd, v, n);
-	return kind == KBI_CALL_DISK ? lent(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels) :
-				       apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false);
+	return kind == KBI_CALL_DISK
+		? transfer_lent(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels)
+		: transfer_apart(KBI_CALL_REAL(writev), SYS_writev, fd, v, n, cancels, false);
 }
 
 /* True if RWF_NOWAIT is refused: by the descriptor, an old kernel, or a filter of system calls. */
@@ -194,8 +197,8 @@ static const struct way out = { SYS_sendto, SYS_sendmsg, SYS_pwritev2, SYS_write
 
 /* Tries once to move n buffers, which are not all empty. -EAGAIN: nothing yet. c: NULL, or the call
  * that has begun. Inlined: after a system call each return costs as much as many instructions. */
-static inline __attribute__((always_inline)) long now(const struct way *w, struct kbi_call *c,
-	int fd, const struct iovec *v, int n, bool cancels)
+static inline __attribute__((always_inline)) long transfer_now(const struct way *w,
+	struct kbi_call *c, int fd, const struct iovec *v, int n, bool cancels)
 {
 	unsigned k = kbi_call_flags(fd), kind = k & KBI_CALL_KINDS;
 	long r;
@@ -223,7 +226,7 @@ static long try_read(struct kbi_call *c)
 {
 	if (kbi_unlikely(c->shut))
 		return kbi_sys(SYS_readv, c->fd, transfer_of(c)->p, transfer_of(c)->n);
-	return now(&in, c, c->fd, transfer_of(c)->p, (int)transfer_of(c)->n, c->cancels);
+	return transfer_now(&in, c, c->fd, transfer_of(c)->p, (int)transfer_of(c)->n, c->cancels);
 }
 
 static KBI_NOINLINE long read_later(int fd, const struct iovec *v, int n, bool cancels, bool empty)
@@ -245,10 +248,10 @@ static inline __attribute__((always_inline)) long read_by(int fd, const struct i
 	if (cancels)
 		kbi_cancel_test();
 	/* of a socket, too: the kernel's read of 0 bytes leaves a datagram in the queue */
-	if (kbi_unlikely(v->iov_len == 0) && !total(v, (size_t)n))
+	if (kbi_unlikely(v->iov_len == 0) && !total_bytes(v, (size_t)n))
 		return kbi_sys(SYS_readv, fd, v, n);
 	empty = kbi_call_is_empty(fd);
-	r = empty ? -EAGAIN : now(&in, NULL, fd, v, n, cancels);
+	r = empty ? -EAGAIN : transfer_now(&in, NULL, fd, v, n, cancels);
 	if (kbi_unlikely(r == -EINTR) && kbi_posix_me.ending != ending)
 		return r;
 	if (kbi_call_again(r))
@@ -261,7 +264,7 @@ static inline __attribute__((always_inline)) long read_by(int fd, const struct i
 
 inline __attribute__((always_inline)) long kbi_call_read(int fd, void *p, size_t n, bool cancels)
 {
-	struct iovec v = { p, at_most(n) };
+	struct iovec v = { p, clamp_bytes(n) };
 
 	return read_by(fd, &v, 1, cancels);
 }
@@ -278,9 +281,11 @@ static long try_write(struct kbi_call *c)
 	size_t k;
 
 	if (!c->done)
-		return add_part(c, now(&out, c, c->fd, t->p, (int)t->n, c->cancels), total(t->p, t->n));
-	k = rest(t->p, t->n, c->done, left);
-	return add_part(c, now(&out, c, c->fd, left, (int)k, c->cancels), total(t->p, t->n));
+		return add_part(c, transfer_now(&out, c, c->fd, t->p, (int)t->n, c->cancels),
+			total_bytes(t->p, t->n));
+	k = remaining_buffers(t->p, t->n, c->done, left);
+	return add_part(c, transfer_now(&out, c, c->fd, left, (int)k, c->cancels),
+		total_bytes(t->p, t->n));
 }
 
 static KBI_NOINLINE long write_later(int fd, const struct iovec *v, int n, long done,
@@ -304,7 +309,7 @@ static inline __attribute__((always_inline)) long write_by(int fd, const struct 
 
 	if (cancels)
 		kbi_cancel_test();
-	r = now(&out, NULL, fd, v, n, cancels);
+	r = transfer_now(&out, NULL, fd, v, n, cancels);
 	if (kbi_likely(r == (long)bytes)) {
 		kbi_call_has_given(r);
 		return r;
@@ -319,33 +324,33 @@ static inline __attribute__((always_inline)) long write_by(int fd, const struct 
 inline __attribute__((always_inline)) long kbi_call_write(int fd, const void *p, size_t n,
 	bool cancels)
 {
-	struct iovec v = { (void *)p, at_most(n) };
+	struct iovec v = { (void *)p, clamp_bytes(n) };
 
 	return write_by(fd, &v, 1, v.iov_len, cancels);
 }
 
 long kbi_call_writev(int fd, const struct iovec *v, int n, bool cancels)
 {
-	return write_by(fd, v, n, total(v, (size_t)n), cancels);
+	return write_by(fd, v, n, total_bytes(v, (size_t)n), cancels);
 }
 
 /* ---- receive ------------------------------------------------------------------------------ */
 
 /* Returns the flags of an attempt. A socket whose peer has shut down returns at once even if it may
  * block. */
-static int flags_of(const struct transfer *t)
+static int receive_flags(const struct transfer *t)
 {
 	return kbi_unlikely(t->c.shut) ? t->flags : t->flags | MSG_DONTWAIT;
 }
 
 static long receive_now(const struct transfer *t)
 {
-	return kbi_sys(SYS_recvfrom, t->c.fd, (char *)t->p + t->c.done, t->n - t->c.done, flags_of(t),
-		t->address, t->len);
+	return kbi_sys(SYS_recvfrom, t->c.fd, (char *)t->p + t->c.done, t->n - t->c.done,
+		receive_flags(t), t->address, t->len);
 }
 
 /* Adds an attempt with MSG_WAITALL: until the stream ends, or n bytes have come. */
-static long collect(struct kbi_call *c, long r, size_t n)
+static long add_waitall_part(struct kbi_call *c, long r, size_t n)
 {
 	return r == 0 ? (long)c->done : add_part(c, r, n);
 }
@@ -355,11 +360,11 @@ static long try_receive(struct kbi_call *c)
 	struct transfer *t = transfer_of(c);
 	long r = receive_now(t);
 
-	return t->flags & MSG_WAITALL ? collect(c, r, t->n) : r;
+	return t->flags & MSG_WAITALL ? add_waitall_part(c, r, t->n) : r;
 }
 
 /* True if MSG_WAITALL applies: it has a meaning on streams only. */
-static bool collects(int fd, int flags)
+static bool is_waitall_stream(int fd, int flags)
 {
 	int type = 0;
 	socklen_t len = sizeof(type);
@@ -373,12 +378,12 @@ static bool collects(int fd, int flags)
 static inline bool wants_more(int fd, long r, size_t n, int flags)
 {
 	return kbi_unlikely(flags & MSG_WAITALL) && !(flags & MSG_DONTWAIT) && r > 0 && (size_t)r < n &&
-		collects(fd, flags);
+		is_waitall_stream(fd, flags);
 }
 
 static KBI_NOINLINE long receive_later(struct transfer *t, long r, bool cancels)
 {
-	if ((t->flags & MSG_WAITALL) && !collects(t->c.fd, t->flags))
+	if ((t->flags & MSG_WAITALL) && !is_waitall_stream(t->c.fd, t->flags))
 		t->flags &= ~MSG_WAITALL;
 	t->c.done = r > 0 ? (size_t)r : 0;
 	t->c.cancels = cancels;
@@ -403,7 +408,7 @@ long kbi_call_recvfrom(int fd, void *p, size_t n, int flags, void *from, socklen
 	uint64_t since = kbi_unlikely(flags & MSG_WAITALL) ? kbi_hold_now() : 0;
 	long r;
 
-	n = at_most(n);
+	n = clamp_bytes(n);
 	if (cancels)
 		kbi_cancel_test();
 	r = empty ? -EAGAIN : kbi_sys(SYS_recvfrom, fd, p, n, flags | MSG_DONTWAIT, from, len);
@@ -431,11 +436,12 @@ static long try_receive_message(struct kbi_call *c)
 	long r;
 
 	if (!c->done) {
-		r = kbi_sys(SYS_recvmsg, c->fd, t->p, flags_of(t));
-		return t->flags & MSG_WAITALL ? collect(c, r, t->n) : r;
+		r = kbi_sys(SYS_recvmsg, c->fd, t->p, receive_flags(t));
+		return t->flags & MSG_WAITALL ? add_waitall_part(c, r, t->n) : r;
 	}
-	part.msg_iovlen = rest(m->msg_iov, m->msg_iovlen, c->done, left);
-	return collect(c, kbi_sys(SYS_recvmsg, c->fd, &part, t->flags | MSG_DONTWAIT), t->n);
+	part.msg_iovlen = remaining_buffers(m->msg_iov, m->msg_iovlen, c->done, left);
+	return add_waitall_part(c, kbi_sys(SYS_recvmsg, c->fd, &part, t->flags | MSG_DONTWAIT),
+		t->n);
 }
 
 long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
@@ -450,7 +456,7 @@ long kbi_call_recvmsg(int fd, struct msghdr *m, int flags, bool cancels)
 	if (flags & MSG_DONTWAIT)
 		return received_at_once(r);
 	if (kbi_unlikely((flags & MSG_WAITALL) && r >= -EAGAIN && r != -EFAULT))
-		n = total(m->msg_iov, m->msg_iovlen);
+		n = total_bytes(m->msg_iov, m->msg_iovlen);
 	/* a message with descriptors ends where they are attached */
 	if (kbi_call_again(r) || (n && !m->msg_controllen && wants_more(fd, r, n, flags))) {
 		struct transfer t = { KBI_CALL(.attempt = try_receive_message, .fd = fd, .since = since),
@@ -465,7 +471,8 @@ static long try_receive_many(struct kbi_call *c)
 {
 	struct transfer *t = transfer_of(c);
 	struct mmsghdr *m = t->p;
-	long r = kbi_sys(SYS_recvmmsg, c->fd, m + c->done, t->n - c->done, (unsigned)flags_of(t), NULL);
+	long r = kbi_sys(SYS_recvmmsg, c->fd, m + c->done, t->n - c->done,
+		(unsigned)receive_flags(t), NULL);
 
 	r = add_part(c, r, t->flags & MSG_WAITFORONE ? 1 : t->n);
 	/* like the kernel, looks at the time limit only after a message */
@@ -517,7 +524,7 @@ long kbi_call_sendto(int fd, const void *p, size_t n, int flags, const void *to,
 	uint64_t since = kbi_hold_now();
 	long r;
 
-	n = at_most(n);
+	n = clamp_bytes(n);
 	if (cancels)
 		kbi_cancel_test();
 	r = kbi_sys(SYS_sendto, fd, p, n, flags | MSG_DONTWAIT, to, len);
@@ -542,7 +549,7 @@ static long try_send_message(struct kbi_call *c)
 	/* descriptors and other control data went with the first byte */
 	part.msg_control = NULL;
 	part.msg_controllen = 0;
-	part.msg_iovlen = rest(part.msg_iov, part.msg_iovlen, c->done, left);
+	part.msg_iovlen = remaining_buffers(part.msg_iov, part.msg_iovlen, c->done, left);
 	part.msg_iov = left;
 	return add_part(c, kbi_sys(SYS_sendmsg, c->fd, &part, t->flags | try_flags(c)), t->n);
 }
@@ -551,7 +558,7 @@ static long finish_message(int fd, const struct msghdr *m, int flags, long r, ui
 	bool cancels)
 {
 	struct transfer t = { KBI_CALL(.attempt = try_send_message, .fd = fd, .since = since),
-		(void *)m, total(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
+		(void *)m, total_bytes(m->msg_iov, m->msg_iovlen), flags, NULL, NULL };
 
 	if (!kbi_call_again(r) && (r < 0 || (size_t)r >= t.n)) {
 		kbi_call_has_given(r);
@@ -592,7 +599,8 @@ static KBI_NOINLINE long send_each(int fd, struct mmsghdr *m, unsigned n, int fl
 		if (r < 0)
 			return i ? (long)i : r;
 		m[i].msg_len = (unsigned)r;
-		if ((size_t)r < total(m[i].msg_hdr.msg_iov, m[i].msg_hdr.msg_iovlen) || ++i == n)
+		if ((size_t)r < total_bytes(m[i].msg_hdr.msg_iov, m[i].msg_hdr.msg_iovlen) ||
+			++i == n)
 			return (long)i + (i < n);
 	}
 }
@@ -610,7 +618,7 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 	if (r == 0 || (r < 0 && !kbi_call_again(r)))
 		return r;
 	last = r > 0 ? &m[r - 1].msg_hdr : NULL;
-	if (r == (long)n && m[r - 1].msg_len == total(last->msg_iov, last->msg_iovlen))
+	if (r == (long)n && m[r - 1].msg_len == total_bytes(last->msg_iov, last->msg_iovlen))
 		return r;
 	return flags & MSG_DONTWAIT ? r : send_each(fd, m, n, flags, r, since, cancels);
 }

@@ -65,7 +65,7 @@ static struct marks marks_now(void)
 }
 
 /* Returns the deadline by a socket's time limit; both fields zero mean none. */
-static uint64_t limit_of(int fd, int which)
+static uint64_t limit_of_socket(int fd, int which)
 {
 	struct timeval t = { 0, 0 };
 	socklen_t n = sizeof(t);
@@ -86,7 +86,7 @@ static void note_waits(const struct kbi_call *c)
 
 /* Finds out, once, before the caller sleeps, whether the call is to wait, and how long. 0, or the
  * result. */
-static long settle(struct kbi_call *c, struct marks *m)
+static long settle_call(struct kbi_call *c, struct marks *m)
 {
 	/* acquire: pairs with the a_add_acqrel in kbi_call_changed, after a change of the mode */
 	uint32_t changes = a_load_acq(&kbi_call_changes);
@@ -106,7 +106,7 @@ static long settle(struct kbi_call *c, struct marks *m)
 	}
 	if (!c->time_limit)
 		return 0;
-	c->deadline = limit_of(c->fd, c->time_limit);
+	c->deadline = limit_of_socket(c->fd, c->time_limit);
 	note_waits(c);
 	if (c->deadline == KBI_FOREVER) {
 		kbi_posix_me.settled_fd = c->fd;
@@ -125,7 +125,7 @@ static long settle(struct kbi_call *c, struct marks *m)
  * us, is found that much later. */
 enum { TRUST_NS = 500000000 };
 
-static bool trusts(const struct kbi_call *c)
+static bool trusts_last_look(const struct kbi_call *c)
 {
 	const struct kbi_posix_thread *me = &kbi_posix_me;
 
@@ -141,13 +141,13 @@ static int stop_signal(struct kbi_task *self)
 	return kbi_posix_me.handled != kbi_posix_me.seen ? EINTR : kbi_posix_stop_signal(self);
 }
 
-static int stop(struct kbi_task *self)
+static int stop_reason(struct kbi_task *self)
 {
 	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : stop_signal(self);
 }
 
 /* Runs handlers and acts on a cancellation. 0, or the result. */
-static long interrupted(struct kbi_call *c, struct marks *m)
+static long handle_interrupt(struct kbi_call *c, struct marks *m)
 {
 	long r;
 
@@ -162,7 +162,7 @@ static long interrupted(struct kbi_call *c, struct marks *m)
 		return 0;
 	if (c->done) /* even with SA_RESTART */
 		return -EINTR;
-	r = m->settled ? 0 : settle(c, m);
+	r = m->settled ? 0 : settle_call(c, m);
 	if (r)
 		return r;
 	if (c->never_restarts || kbi_posix_me.ending != m->ending)
@@ -188,7 +188,7 @@ static inline void drop_copy(struct kbi_call *c)
 	c->out = 0;
 }
 
-static inline void let_go(struct kbi_call *c)
+static inline void release_hold(struct kbi_call *c)
 {
 	drop_copy(c);
 	if (!is_held(c))
@@ -204,7 +204,7 @@ static inline void let_go(struct kbi_call *c)
 }
 
 /* Binds the call to the file that its number means now. 0, or the result. */
-static long hold(struct kbi_call *c)
+static long hold_file(struct kbi_call *c)
 {
 	int e = 0;
 
@@ -267,7 +267,7 @@ static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigne
 	uint64_t deadline)
 {
 	enum { PAUSE_NS = 1000000 };
-	struct kbi_until until = { deadline, c->cancels ? stop : stop_signal };
+	struct kbi_until until = { deadline, c->cancels ? stop_reason : stop_signal };
 	uint64_t soon;
 	int e;
 
@@ -291,7 +291,7 @@ static long sleep_until_ready(struct kbi_call *c, const struct marks *m, unsigne
 	}
 }
 
-static bool is_over(const struct kbi_call *c)
+static bool is_call_over(const struct kbi_call *c)
 {
 	if (c->deadline == KBI_FOREVER)
 		return false;
@@ -303,23 +303,23 @@ static bool is_over(const struct kbi_call *c)
 
 /* Stores the time until which the call may sleep; 0: its time is over. Returns 0, or the result if
  * it must not sleep. */
-static long patience(struct kbi_call *c, struct marks *m, unsigned turn, uint64_t *until)
+static long limit_sleep(struct kbi_call *c, struct marks *m, unsigned turn, uint64_t *until)
 {
 	long r = 0;
 
 	if (turn == 0)
 		m->since = kbi_timer_now();
-	m->trusts = !m->settled && turn == 0 && trusts(c);
+	m->trusts = !m->settled && turn == 0 && trusts_last_look(c);
 	if (m->trusts) {
 		*until = m->since + TRUST_NS;
 		return 0;
 	}
 	if (!m->settled) {
 		step_in(c);
-		r = settle(c, m);
+		r = settle_call(c, m);
 		step_back(c);
 	}
-	*until = is_over(c) ? 0 : c->deadline;
+	*until = is_call_over(c) ? 0 : c->deadline;
 	return r;
 }
 
@@ -334,7 +334,7 @@ enum { LUCK_WORTH = 12, LUCK_MOST = 24, LUCK_TRY = 8 };
 static bool expects_luck(const struct kbi_call *c)
 {
 	/* a call that made no first try, on a descriptor that may have become non-blocking, is tried */
-	if (kbi_posix_me.luck || (c->empty && !trusts(c)))
+	if (kbi_posix_me.luck || (c->empty && !trusts_last_look(c)))
 		return true;
 	if (++kbi_posix_me.waits % LUCK_TRY)
 		return false;
@@ -357,7 +357,7 @@ static bool has_drained(int fd)
 	return kbi_posix_me.drained == fd + 1 && kbi_ready_is_stream(fd);
 }
 
-static bool is_shut(const struct kbi_call *c)
+static bool is_peer_shut(const struct kbi_call *c)
 {
 	return c->time_limit == SO_RCVTIMEO && c->events == POLLIN && !c->done &&
 		kbi_ready_is_shut(c->fd);
@@ -376,20 +376,20 @@ static inline __attribute__((always_inline)) long attempt_inside(struct kbi_call
 			kbi_talk_spared(c->holds);
 	} else if (turn == 0)
 		note_luck(false);
-	else if (r == -EAGAIN && is_shut(c)) {
+	else if (r == -EAGAIN && is_peer_shut(c)) {
 		c->shut = true;
 		r = c->attempt(c);
 	}
 	return r;
 }
 
-static inline __attribute__((always_inline)) long attempt(struct kbi_call *c, unsigned turn,
+static inline __attribute__((always_inline)) long attempt_call(struct kbi_call *c, unsigned turn,
 	bool lucky)
 {
 	long r;
 
 	/* a thread that sleeps without asking the kernel must know that all data is taken */
-	if (turn == 0 && !lucky && (!trusts(c) || has_drained(c->fd)))
+	if (turn == 0 && !lucky && (!trusts_last_look(c) || has_drained(c->fd)))
 		return -EAGAIN;
 	step_in(c);
 	r = attempt_inside(c, turn);
@@ -400,7 +400,7 @@ static inline __attribute__((always_inline)) long attempt(struct kbi_call *c, un
 }
 
 
-static inline __attribute__((always_inline)) long run(struct kbi_call *c)
+static inline __attribute__((always_inline)) long run_call(struct kbi_call *c)
 {
 	struct marks m = marks_now();
 	uint64_t until;
@@ -412,23 +412,23 @@ static inline __attribute__((always_inline)) long run(struct kbi_call *c)
 	if (c->at_once || (!c->waits_anyway && (kbi_call_flags(c->fd) & KBI_CALL_NONBLOCK) &&
 		kbi_call_nonblocking(c->fd)))
 		return -EAGAIN;
-	r = hold(c);
+	r = hold_file(c);
 	if (r)
 		return r;
 	lucky = expects_luck(c);
 	kbi_yield_now();
 	for (unsigned turn = 0;; turn++) {
-		r = interrupted(c, &m);
+		r = handle_interrupt(c, &m);
 		if (!r && kbi_unlikely(!is_held(c)))
-			r = hold(c);
+			r = hold_file(c);
 		if (r)
 			return r;
-		r = attempt(c, turn, lucky);
+		r = attempt_call(c, turn, lucky);
 		if (turn > 0)
 			kbi_posix_me.short_waits = kbi_timer_now() - m.since < TRUST_NS;
 		if (!kbi_call_again(r))
 			return r;
-		r = patience(c, &m, turn, &until);
+		r = limit_sleep(c, &m, turn, &until);
 		if (r || !until)
 			return r ? r : c->late;
 		c->slept = true;
@@ -438,9 +438,9 @@ static inline __attribute__((always_inline)) long run(struct kbi_call *c)
 	}
 }
 
-static void let_go_of(struct kbi_call **c)
+static void cleanup_hold(struct kbi_call **c)
 {
-	let_go(*c);
+	release_hold(*c);
 	(*c)->holds = NULL;
 	(*c)->copy = NULL;
 }
@@ -448,9 +448,9 @@ static void let_go_of(struct kbi_call **c)
 static inline __attribute__((always_inline)) long run_to_end(struct kbi_call *c)
 {
 	/* a cancellation may unwind it */
-	struct kbi_call *inside __attribute__((cleanup(let_go_of), unused)) = c;
+	struct kbi_call *inside __attribute__((cleanup(cleanup_hold), unused)) = c;
 
-	return run(c);
+	return run_call(c);
 }
 
 struct room {
@@ -553,15 +553,16 @@ void kbi_call_keep_no_more(struct kbi_call_keeps *k)
 
 /* ---- waiting only ------------------------------------------------------------------------- */
 
-static long look(struct kbi_call *c)
+static long try_readiness(struct kbi_call *c)
 {
 	return kbi_sys_is_ready(c->fd, c->events) ? 0 : -EAGAIN;
 }
 
 long kbi_call_await(int fd, short events, bool cancels)
 {
-	struct kbi_call c = KBI_CALL(.attempt = look, .fd = fd, .events = events, .cancels = cancels);
-	long r = look(&c);
+	struct kbi_call c = KBI_CALL(.attempt = try_readiness, .fd = fd, .events = events,
+		.cancels = cancels);
+	long r = try_readiness(&c);
 
 	return kbi_call_again(r) ? kbi_call_wait(&c) : r;
 }

@@ -14,9 +14,9 @@ void __sanitizer_print_stack_trace(void) __attribute__((weak));
 aptr kbi_caller_last;
 static aptr all; /* struct kbi_caller; any thread, atomic */
 
-static struct kbi_caller *known(uintptr_t at)
+static struct kbi_caller *find_known_module(uintptr_t at)
 {
-	/* acquire: pairs with the compare-and-swap in remember */
+	/* acquire: pairs with the compare-and-swap in add_caller_module */
 	struct kbi_caller *c = a_load_acq(&all);
 
 	while (c && at - c->low >= c->size)
@@ -25,16 +25,17 @@ static struct kbi_caller *known(uintptr_t at)
 }
 
 /* Adds a module. Two threads may both add it; that does no harm. */
-static void remember(struct kbi_caller *c)
+static void add_caller_module(struct kbi_caller *c)
 {
 	void *first = a_load_rlx(&all);
 
 	do
 		c->next = first;
-	while (!a_cas_rel(&all, &first, c)); /* release: pairs with the acquire in known */
+	/* release: pairs with the acquire in find_known_module */
+	while (!a_cas_rel(&all, &first, c));
 }
 
-static bool say(const struct kbi_module *m)
+static bool report_kernel_waits(const struct kbi_module *m)
 {
 	kbi_sys_message(
 		"%s waits in the kernel by system calls of its own: "
@@ -44,12 +45,12 @@ static bool say(const struct kbi_module *m)
 }
 
 /* Replaces a module's futex calls. futex: NULL if another thread may be inside a call. */
-static bool replace(uintptr_t at, kbi_libsite_call *futex)
+static bool replace_futex_calls(uintptr_t at, kbi_libsite_call *futex)
 {
 	return futex && kbi_options.own_futex && kbi_ownsite_replace(at, futex);
 }
 
-static struct kbi_caller *look(uintptr_t at, kbi_libsite_call *futex)
+static struct kbi_caller *judge_module(uintptr_t at, kbi_libsite_call *futex)
 {
 	struct kbi_caller *c = calloc(1, sizeof(*c));
 	struct kbi_module m;
@@ -60,9 +61,9 @@ static struct kbi_caller *look(uintptr_t at, kbi_libsite_call *futex)
 	}
 	c->low = m.low;
 	c->size = m.high - m.low;
-	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace && !replace(at, futex) &&
-		say(&m);
-	remember(c);
+	c->kernel = m.waits_in_kernel && !__sanitizer_print_stack_trace &&
+		!replace_futex_calls(at, futex) && report_kernel_waits(&m);
+	add_caller_module(c);
 	return c;
 }
 
@@ -79,8 +80,8 @@ void kbi_caller_expect(kbi_libsite_call *futex)
 	uintptr_t at = kbi_module_named(libgomp, 0);
 
 	stands_for_futex = futex;
-	if (at && !known(at) && kbi_solo_is_only_one())
-		look(at, futex);
+	if (at && !find_known_module(at) && kbi_solo_is_only_one())
+		judge_module(at, futex);
 }
 
 /* Called in libgomp's constructor, which makes a key (team.c): no other thread can be in its
@@ -90,16 +91,17 @@ void kbi_caller_loads(const void *at)
 {
 	if (!stands_for_futex || !kbi_module_named(libgomp, (uintptr_t)at))
 		return;
-	look((uintptr_t)at, kbi_options.body == KBI_OPT_BODY_THREAD ? stands_for_futex : NULL);
+	judge_module((uintptr_t)at,
+		kbi_options.body == KBI_OPT_BODY_THREAD ? stands_for_futex : NULL);
 	a_store_rlx(&kbi_caller_last, NULL);
 }
 
 bool kbi_caller_judge(const void *at, kbi_libsite_call *futex)
 {
-	struct kbi_caller *c = known((uintptr_t)at);
+	struct kbi_caller *c = find_known_module((uintptr_t)at);
 
 	if (!c)
-		c = look((uintptr_t)at, kbi_solo_is_only_one() ? futex : NULL);
+		c = judge_module((uintptr_t)at, kbi_solo_is_only_one() ? futex : NULL);
 	if (!c)
 		return false;
 	/* release: pairs with the acquire in kbi_caller_wants_kernel */

@@ -40,7 +40,7 @@ struct kb_thread *kbi_clock_caller(void)
 	return t->own_tls && t->posix ? t : NULL;
 }
 
-static uint32_t number_of(const struct kb_thread *t)
+static uint32_t clock_number(const struct kb_thread *t)
 {
 	if (t->is_main)
 		return (uint32_t)getpid();
@@ -50,7 +50,7 @@ static uint32_t number_of(const struct kb_thread *t)
 
 /* Returns the thread with this number. The program may also have computed the id from the number
  * that gettid gives: an id keeps all bits of that but two, which are known. */
-static struct kb_thread *thread_with(uint32_t number)
+static struct kb_thread *thread_of_clock_number(uint32_t number)
 {
 	struct kb_thread *t = NULL;
 
@@ -58,20 +58,20 @@ static struct kb_thread *thread_with(uint32_t number)
 		return kbi_bind_find(number); /* main */
 	if (number & OURS && number < 2 * OURS)
 		t = kbi_descriptor_at(number % (1 << PLACE_BITS));
-	if (t && kbi_bind_lives(t) && number_of(t) == number)
+	if (t && kbi_bind_lives(t) && clock_number(t) == number)
 		return t;
 	return kbi_bind_find((long)(KBI_TID_BASE | number));
 }
 
 /* True if the form is that of some thread's CPU clock. */
-static bool is_threads(clockid_t clock)
+static bool is_thread_cpu_clock(clockid_t clock)
 {
 	return kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID) ||
 	       (kbi_unlikely(clock < 0 || clock > OTHERS) && (clock & ((1 << KIND_BITS) - 1)) == KIND);
 }
 
 /* True for the CPU time of a thread or a process. */
-static bool is_cpus(clockid_t clock)
+static bool is_cpu_clock(clockid_t clock)
 {
 	return kbi_unlikely(clock < 0) ||
 		kbi_unlikely(clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID);
@@ -81,14 +81,15 @@ struct kb_thread *kbi_clock_whose(clockid_t clock)
 {
 	uint32_t number = ~((uint32_t)clock >> KIND_BITS) % NUMBERS;
 
-	if (!is_threads(clock) || kbi_posix_forked || !kbi_vp_n)
+	if (!is_thread_cpu_clock(clock) || kbi_posix_forked || !kbi_vp_n)
 		return NULL;
-	return clock == CLOCK_THREAD_CPUTIME_ID || !number ? kbi_clock_caller() : thread_with(number);
+	return clock == CLOCK_THREAD_CPUTIME_ID || !number ? kbi_clock_caller()
+		: thread_of_clock_number(number);
 }
 
 /* ---- what it shows ------------------------------------------------------------------------ */
 
-static uint64_t read_own(struct kb_thread *t)
+static uint64_t read_own_cpu_time(struct kb_thread *t)
 {
 	bool handler = a_load_rlx(&t->task.np) > 0;
 	uint64_t ns;
@@ -102,12 +103,12 @@ static uint64_t read_own(struct kb_thread *t)
 uint64_t kbi_clock_read(struct kb_thread *t)
 {
 	kbi_meter_start();
-	return t == kbi_clock_caller() ? read_own(t) : kbi_meter_read(t);
+	return t == kbi_clock_caller() ? read_own_cpu_time(t) : kbi_meter_read(t);
 }
 
 /* Returns the thread whose clock it is, if the clock can be read. Starts the meter even in a
  * program without virtual processors: it may have some soon. */
-static struct kb_thread *metered(clockid_t clock)
+static struct kb_thread *find_metered_thread(clockid_t clock)
 {
 	struct kb_thread *t;
 
@@ -121,7 +122,7 @@ bool kbi_clock_is_programs(clockid_t clock)
 	return kbi_sys_from.processes && kbi_body_clock_of(clock) >= 0;
 }
 
-static bool get_programs(clockid_t clock, struct timespec *now)
+static bool get_program_cpu_time(clockid_t clock, struct timespec *now)
 {
 	bool is = kbi_clock_is_programs(clock);
 
@@ -130,13 +131,13 @@ static bool get_programs(clockid_t clock, struct timespec *now)
 	return is;
 }
 
-static bool get_time(clockid_t clock, struct timespec *now)
+static bool get_thread_cpu_time(clockid_t clock, struct timespec *now)
 {
 	struct kb_thread *t;
 
-	if (!is_threads(clock))
-		return get_programs(clock, now);
-	t = metered(clock);
+	if (!is_thread_cpu_clock(clock))
+		return get_program_cpu_time(clock, now);
+	t = find_metered_thread(clock);
 
 	if (t)
 		*now = kbi_sys_timespec(kbi_clock_read(t));
@@ -153,36 +154,37 @@ static bool get_resolution(clockid_t clock, struct timespec *fine)
 	return true;
 }
 
-static struct timeval timeval_of(uint64_t us)
+static struct timeval timeval_of_us(uint64_t us)
 {
 	return (struct timeval){ (time_t)(us / (SECOND / MICRO)),
 		(suseconds_t)(us % (SECOND / MICRO)) };
 }
 
-static uint64_t us_of(struct timeval t)
+static uint64_t us_of_timeval(struct timeval t)
 {
 	return (uint64_t)t.tv_sec * (SECOND / MICRO) + (uint64_t)t.tv_usec;
 }
 
 /* Splits the thread's time into user and system time in the proportion of its kernel thread's
  * times. */
-static void use(struct rusage *r, uint64_t ns)
+static void split_cpu_time(struct rusage *r, uint64_t ns)
 {
-	uint64_t user = us_of(r->ru_utime), both = user + us_of(r->ru_stime), us = ns / MICRO;
+	uint64_t user = us_of_timeval(r->ru_utime), both = user + us_of_timeval(r->ru_stime),
+		us = ns / MICRO;
 
 	user = both ? (uint64_t)((double)us * ((double)user / (double)both)) : us;
 	if (user > us)
 		user = us;
-	r->ru_utime = timeval_of(user);
-	r->ru_stime = timeval_of(us - user);
+	r->ru_utime = timeval_of_us(user);
+	r->ru_stime = timeval_of_us(us - user);
 }
 
-static void set_usage(struct rusage *r)
+static void set_thread_usage(struct rusage *r)
 {
-	struct kb_thread *t = metered(CLOCK_THREAD_CPUTIME_ID);
+	struct kb_thread *t = find_metered_thread(CLOCK_THREAD_CPUTIME_ID);
 
 	if (t)
-		use(r, read_own(t));
+		split_cpu_time(r, read_own_cpu_time(t));
 }
 
 /* ---- the program's names ------------------------------------------------------------------ */
@@ -192,9 +194,9 @@ static void set_usage(struct rusage *r)
 KBI_POSIX_API int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	/* acquire: pairs with the release in kbi_libc_look_up */
-	if (kbi_likely(!is_cpus(clock) && a_load_acq(&kbi_libc_ready)))
+	if (kbi_likely(!is_cpu_clock(clock) && a_load_acq(&kbi_libc_ready)))
 		return kbi_libc_table.clock_gettime(clock, now);
-	if (is_cpus(clock) && get_time(clock, now))
+	if (is_cpu_clock(clock) && get_thread_cpu_time(clock, now))
 		return 0;
 	return kbi_posix_answer(kbi_sys(SYS_clock_gettime, clock, now));
 }
@@ -222,7 +224,7 @@ KBI_POSIX_API int getrusage(__rusage_who_t who, struct rusage *r)
 	int e = kbi_posix_answer(programs ? kbi_body_clock_usage(r) : kbi_sys(SYS_getrusage, who, r));
 
 	if (e == 0 && who == RUSAGE_THREAD)
-		set_usage(r);
+		set_thread_usage(r);
 	return e;
 }
 
@@ -243,7 +245,7 @@ KBI_POSIX_API int pthread_getcpuclockid(pthread_t id, clockid_t *clock)
 		return ESRCH;
 	if (t->task.index >= 1 << PLACE_BITS || !kbi_meter_start())
 		return ENOENT;
-	*clock = (clockid_t)(~number_of(t) << KIND_BITS | KIND);
+	*clock = (clockid_t)(~clock_number(t) << KIND_BITS | KIND);
 	return 0;
 }
 
@@ -252,18 +254,18 @@ bool kbi_clock_by_number(long n, const long *a, long *r)
 	switch (n) {
 	case SYS_clock_gettime:
 		*r = 0;
-		return is_cpus((clockid_t)a[0]) && a[1] &&
-			get_time((clockid_t)a[0], (struct timespec *)a[1]);
+		return is_cpu_clock((clockid_t)a[0]) && a[1] &&
+			get_thread_cpu_time((clockid_t)a[0], (struct timespec *)a[1]);
 	case SYS_clock_getres:
 		*r = 0;
-		return is_threads((clockid_t)a[0]) &&
+		return is_thread_cpu_clock((clockid_t)a[0]) &&
 			get_resolution((clockid_t)a[0], (struct timespec *)a[1]);
 	case SYS_getrusage:
 		if (kbi_sys_from.processes && a[0] == RUSAGE_SELF)
 			return false; /* os/libcall answers it */
 		*r = kbi_sys(n, a[0], a[1]);
 		if (*r == 0 && a[0] == RUSAGE_THREAD)
-			set_usage((struct rusage *)a[1]);
+			set_thread_usage((struct rusage *)a[1]);
 		return true;
 	default:
 		return false;

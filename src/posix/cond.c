@@ -10,12 +10,12 @@
 
 #include "sync/cond.h"
 
-static inline kb_cond_t *ours(pthread_cond_t *c)
+static inline kb_cond_t *cond_of_pthread(pthread_cond_t *c)
 {
 	return (kb_cond_t *)(void *)c;
 }
 
-static inline bool is_libcs(const pthread_cond_t *c)
+static inline bool is_libcs_cond(const pthread_cond_t *c)
 {
 	return kbi_unlikely(kbi_cond_flags(c) & KBI_COND_SHARED);
 }
@@ -39,41 +39,41 @@ KBI_POSIX_API int pthread_cond_init(pthread_cond_t *restrict c,
 	if (shared != PTHREAD_PROCESS_PRIVATE)
 		return init_shared(c, attr);
 	memset(c, 0, sizeof(*c));
-	kb_cond_init(ours(c));
-	ours(c)->clock = (uint32_t)clock;
+	kb_cond_init(cond_of_pthread(c));
+	cond_of_pthread(c)->clock = (uint32_t)clock;
 	return 0;
 }
 
 KBI_POSIX_API int pthread_cond_destroy(pthread_cond_t *c)
 {
-	if (is_libcs(c))
+	if (is_libcs_cond(c))
 		return kbi_libc()->pthread_cond_destroy(c);
 	if (kbi_unlikely(kbi_posix_forked))
-		kbi_orphan_cond(ours(c));
-	return kb_cond_destroy(ours(c));
+		kbi_orphan_cond(cond_of_pthread(c));
+	return kb_cond_destroy(cond_of_pthread(c));
 }
 
 KBI_POSIX_API int pthread_cond_signal(pthread_cond_t *c)
 {
-	if (is_libcs(c))
+	if (is_libcs_cond(c))
 		return kbi_libc()->pthread_cond_signal(c);
 	if (kbi_unlikely(kbi_posix_forked))
-		kbi_orphan_cond(ours(c));
-	return kbi_cond_signal(ours(c));
+		kbi_orphan_cond(cond_of_pthread(c));
+	return kbi_cond_signal(cond_of_pthread(c));
 }
 
 KBI_POSIX_API int pthread_cond_broadcast(pthread_cond_t *c)
 {
-	if (is_libcs(c))
+	if (is_libcs_cond(c))
 		return kbi_libc()->pthread_cond_broadcast(c);
 	if (kbi_unlikely(kbi_posix_forked))
-		kbi_orphan_cond(ours(c));
-	return kb_cond_broadcast(ours(c));
+		kbi_orphan_cond(cond_of_pthread(c));
+	return kb_cond_broadcast(cond_of_pthread(c));
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
 
-static int unlock_any(void *m)
+static int unlock_libcs_mutex(void *m)
 {
 	return pthread_mutex_unlock(m);
 }
@@ -85,7 +85,7 @@ static int wait_with_libcs(kb_cond_t *c, pthread_mutex_t *m, struct kbi_until un
 
 	/* as libc's own wait does, so that the mutex cannot be destroyed meanwhile */
 	m->__data.__nusers++;
-	e = kbi_cond_wait_any(c, unlock_any, m, until);
+	e = kbi_cond_wait_any(c, unlock_libcs_mutex, m, until);
 	if (kbi_unlikely(e < 0)) { /* not the caller's mutex, or destroyed */
 		m->__data.__nusers--;
 		return -e;
@@ -128,22 +128,22 @@ static KBI_NOINLINE int wait_unlocked(kb_cond_t *c, pthread_mutex_t *m, struct k
 
 /* Waits once; call after kbi_cancel_test. A wake-up by an asynchronous cancellation counts as
  * spurious, which POSIX permits. */
-static inline int wait_ours(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
+static inline int wait_our_cond(pthread_cond_t *c, pthread_mutex_t *m, uint64_t deadline)
 {
 	struct kbi_until until = { deadline, stop_in_place };
 	int e;
 
 	if (kbi_unlikely(kbi_posix_forked)) {
-		kbi_orphan_cond(ours(c));
+		kbi_orphan_cond(cond_of_pthread(c));
 		if (!kbi_mutex_is_libcs(m))
 			kbi_orphan_mutex((kb_mutex_t *)(void *)m);
 	}
 	if (kbi_mutex_is_libcs(m)) {
-		e = wait_with_libcs(ours(c), m, until);
+		e = wait_with_libcs(cond_of_pthread(c), m, until);
 	} else {
-		e = wait_with_ours(ours(c), m, until);
+		e = wait_with_ours(cond_of_pthread(c), m, until);
 		if (kbi_unlikely(e == EPERM))
-			e = wait_unlocked(ours(c), m, until);
+			e = wait_unlocked(cond_of_pthread(c), m, until);
 	}
 	kbi_signal_resumed();
 	if (kbi_likely(e == 0))
@@ -164,7 +164,7 @@ static int wait_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 
 /* Waits at libc's condition variable. If the mutex is ours, this thread unlocks and locks it, and
  * libc waits with another mutex. */
-static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+static int wait_libcs_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime)
 {
 	int e;
@@ -176,19 +176,19 @@ static int wait_libcs(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	return e < 0 ? wait_in_libc(c, m, clock, abstime) : e;
 }
 
-static int wait_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+static int wait_our_cond_until(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime)
 {
 	kbi_cancel_test();
-	return wait_ours(c, m, kbi_posix_deadline(clock, abstime));
+	return wait_our_cond(c, m, kbi_posix_deadline(clock, abstime));
 }
 
 KBI_POSIX_API int pthread_cond_wait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m)
 {
-	if (is_libcs(c))
-		return wait_libcs(c, m, -1, NULL);
+	if (is_libcs_cond(c))
+		return wait_libcs_cond(c, m, -1, NULL);
 	kbi_cancel_test();
-	return wait_ours(c, m, KBI_FOREVER);
+	return wait_our_cond(c, m, KBI_FOREVER);
 }
 
 KBI_POSIX_API int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m,
@@ -196,9 +196,9 @@ KBI_POSIX_API int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mut
 {
 	if (!kbi_posix_time_ok(abstime))
 		return EINVAL;
-	if (is_libcs(c))
-		return wait_libcs(c, m, -1, abstime);
-	return wait_until(c, m, (clockid_t)ours(c)->clock, abstime);
+	if (is_libcs_cond(c))
+		return wait_libcs_cond(c, m, -1, abstime);
+	return wait_our_cond_until(c, m, (clockid_t)cond_of_pthread(c)->clock, abstime);
 }
 
 KBI_POSIX_API int pthread_cond_clockwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m,
@@ -206,14 +206,14 @@ KBI_POSIX_API int pthread_cond_clockwait(pthread_cond_t *restrict c, pthread_mut
 {
 	if (!kbi_posix_time_ok(abstime) || !kbi_posix_clock_ok(clock))
 		return EINVAL;
-	if (is_libcs(c))
-		return wait_libcs(c, m, clock, abstime);
-	return wait_until(c, m, clock, abstime);
+	if (is_libcs_cond(c))
+		return wait_libcs_cond(c, m, clock, abstime);
+	return wait_our_cond_until(c, m, clock, abstime);
 }
 
 /* ---- C11 ---------------------------------------------------------------------------------- */
 
-static inline pthread_cond_t *posix(cnd_t *c)
+static inline pthread_cond_t *pthread_of_cnd(cnd_t *c)
 {
 	return (pthread_cond_t *)(void *)c;
 }
@@ -225,31 +225,32 @@ static int c11_result(int e)
 
 KBI_POSIX_API int cnd_init(cnd_t *c)
 {
-	return c11_result(pthread_cond_init(posix(c), NULL));
+	return c11_result(pthread_cond_init(pthread_of_cnd(c), NULL));
 }
 
 KBI_POSIX_API void cnd_destroy(cnd_t *c)
 {
-	pthread_cond_destroy(posix(c));
+	pthread_cond_destroy(pthread_of_cnd(c));
 }
 
 KBI_POSIX_API int cnd_signal(cnd_t *c)
 {
-	return c11_result(pthread_cond_signal(posix(c)));
+	return c11_result(pthread_cond_signal(pthread_of_cnd(c)));
 }
 
 KBI_POSIX_API int cnd_broadcast(cnd_t *c)
 {
-	return c11_result(pthread_cond_broadcast(posix(c)));
+	return c11_result(pthread_cond_broadcast(pthread_of_cnd(c)));
 }
 
 KBI_POSIX_API int cnd_wait(cnd_t *c, mtx_t *m)
 {
-	return c11_result(pthread_cond_wait(posix(c), (pthread_mutex_t *)(void *)m));
+	return c11_result(pthread_cond_wait(pthread_of_cnd(c), (pthread_mutex_t *)(void *)m));
 }
 
 KBI_POSIX_API int cnd_timedwait(cnd_t *restrict c, mtx_t *restrict m,
 	const struct timespec *restrict abstime)
 {
-	return c11_result(pthread_cond_timedwait(posix(c), (pthread_mutex_t *)(void *)m, abstime));
+	return c11_result(pthread_cond_timedwait(pthread_of_cnd(c), (pthread_mutex_t *)(void *)m,
+		abstime));
 }

@@ -40,7 +40,7 @@ static struct cputimer *all; /* under the lock */
 
 /* ---- the clock thread --------------------------------------------------------------------- */
 
-static uint64_t used_by(const struct kbi_signal_to *of)
+static uint64_t cpu_time_of_target(const struct kbi_signal_to *of)
 {
 	return kbi_clock_read(of->t);
 }
@@ -57,13 +57,13 @@ static bool is_pending(const struct cputimer *c, uint64_t pending)
 
 /* True: it is due, and c has been moved to the next time. *nap: reduced to the time until it may be
  * due. */
-static bool is_due(struct cputimer *c, uint64_t *nap)
+static bool is_cputimer_due(struct cputimer *c, uint64_t *nap)
 {
 	uint64_t used, more;
 
 	if (!c->at || !kbi_bind_has(c->of))
 		return false;
-	used = used_by(&c->of);
+	used = cpu_time_of_target(&c->of);
 	if (used < c->at) {
 		c->nap = used != c->seen ? LEAST : c->nap < MOST ? 2 * c->nap : MOST;
 		c->seen = used;
@@ -88,13 +88,13 @@ static uint64_t pending_for_process(void)
 }
 
 /* Finds the next timer to report; *found: a copy of it. */
-static bool find_due(struct cputimer *found, uint64_t *nap)
+static bool find_due_cputimer(struct cputimer *found, uint64_t *nap)
 {
 	uint64_t old = kbi_signal_enter(&lock), pending = pending_for_process();
 	struct cputimer *c;
 
 	for (c = all; c; c = c->next) {
-		if (!is_due(c, nap))
+		if (!is_cputimer_due(c, nap))
 			continue;
 		if (!is_pending(c, pending))
 			break;
@@ -109,7 +109,7 @@ static bool find_due(struct cputimer *found, uint64_t *nap)
 	return c;
 }
 
-static void describe(siginfo_t *info, const struct cputimer *c)
+static void fill_timer_info(siginfo_t *info, const struct cputimer *c)
 {
 	memset(info, 0, sizeof(*info));
 	info->si_signo = c->event.sigev_signo;
@@ -124,7 +124,7 @@ struct call {
 	union sigval value;
 };
 
-static void *notify(void *arg)
+static void *run_notification(void *arg)
 {
 	struct call c = *(struct call *)arg;
 	uint64_t none = 0;
@@ -136,7 +136,7 @@ static void *notify(void *arg)
 }
 
 /* Starts a kernel thread of libc for each expiration, as libc does. */
-static void start_thread(const struct cputimer *c)
+static void start_notification(const struct cputimer *c)
 {
 	struct call *call = malloc(sizeof(*call));
 	pthread_t id;
@@ -144,20 +144,21 @@ static void start_thread(const struct cputimer *c)
 	if (!call)
 		return;
 	*call = (struct call){ c->event.sigev_notify_function, c->event.sigev_value };
-	if (kbi_libc()->pthread_create(&id, c->event.sigev_notify_attributes, notify, call) == 0)
+	if (kbi_libc()->pthread_create(&id, c->event.sigev_notify_attributes, run_notification,
+		call) == 0)
 		kbi_libc()->pthread_detach(id);
 	else
 		free(call);
 }
 
-static void tell(const struct cputimer *c)
+static void report_expiration(const struct cputimer *c)
 {
 	siginfo_t info;
 
-	describe(&info, c);
+	fill_timer_info(&info, c);
 	switch (c->event.sigev_notify) {
 	case SIGEV_THREAD:
-		start_thread(c);
+		start_notification(c);
 		break;
 	case SIGEV_THREAD_ID:
 		if (!c->to.t)
@@ -174,7 +175,7 @@ static void tell(const struct cputimer *c)
 	}
 }
 
-static void *serve(void *unused)
+static void *run_clock_thread(void *unused)
 {
 	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
 		kbi_everywhere_bit());
@@ -185,34 +186,34 @@ static void *serve(void *unused)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, KBI_MASK_BYTES);
 	kbi_handoff_helps();
 	for (;;) {
-		/* acquire: pairs with the release in ring: a timer set before the ring is seen at the next
-		 * look */
+		/* acquire: pairs with the release in ring_clock_thread: a timer set before the ring
+		 * is seen at the next look */
 		uint32_t rung = a_load_acq(&bell);
 		uint64_t nap = UINT64_MAX;
 
-		while (find_due(&due, &nap))
-			tell(&due);
+		while (find_due_cputimer(&due, &nap))
+			report_expiration(&due);
 		t = kbi_sys_timespec(nap);
 		kbi_sys_futex_wait(&bell, rung, nap == UINT64_MAX ? NULL : &t);
 	}
 	return NULL;
 }
 
-static void ring(void)
+static void ring_clock_thread(void)
 {
-	a_add_acqrel(&bell, 1); /* release: pairs with the acquire in serve */
+	a_add_acqrel(&bell, 1); /* release: pairs with the acquire in run_clock_thread */
 	kbi_sys_futex_wake(&bell, 1);
 }
 
 /* Starts the kernel thread. False: there are no more kernel threads. */
-static bool start(void)
+static bool start_clock_thread(void)
 {
 	kbi_signal_need_post();
 	kbi_signal_listen();
 	/* no data is published: it only decides which thread starts it */
 	if (a_xchg_acqrel(&serving, 1))
 		return true;
-	if (kbi_body_start_closed(serve, NULL) == 0)
+	if (kbi_body_start_closed(run_clock_thread, NULL) == 0)
 		return true;
 	a_store_rlx(&serving, 0);
 	return false;
@@ -225,7 +226,7 @@ typedef long Make(clockid_t clock, struct sigevent *e, uintptr_t *id);
 
 /* Replaces the number of SIGEV_THREAD_ID: by a kernel thread's number, or (ours) stores the thread
  * in *to. 0, or an errno. */
-static int address(struct sigevent *e, bool ours, struct kbi_signal_to *to)
+static int resolve_target(struct sigevent *e, bool ours, struct kbi_signal_to *to)
 {
 	struct kb_thread *t = kbi_bind_find(e->_sigev_un._tid);
 	int tid;
@@ -250,15 +251,15 @@ static int address(struct sigevent *e, bool ours, struct kbi_signal_to *to)
 	return tid < 0 ? -tid : 0;
 }
 
-static long add(struct kb_thread *of, const struct sigevent *e, struct kbi_signal_to to, Make *make,
-	uintptr_t *id)
+static long add_cputimer(struct kb_thread *of, const struct sigevent *e, struct kbi_signal_to to,
+	Make *make, uintptr_t *id)
 {
 	struct sigevent none = { .sigev_notify = SIGEV_NONE };
 	struct cputimer *c = calloc(1, sizeof(*c));
 	uint64_t old;
 	long r;
 
-	if (!c || !start()) {
+	if (!c || !start_clock_thread()) {
 		free(c);
 		return -EAGAIN;
 	}
@@ -282,7 +283,7 @@ static long add(struct kb_thread *of, const struct sigevent *e, struct kbi_signa
 	return 0;
 }
 
-static bool is_right(const struct sigevent *e)
+static bool is_valid_event(const struct sigevent *e)
 {
 	int how = e->sigev_notify;
 
@@ -293,7 +294,8 @@ static bool is_right(const struct sigevent *e)
 
 /* Creates a timer. For a timer on its own CPU clock the caller keeps its kernel thread, whose clock
  * advances as its own does from then on. */
-static long create(clockid_t clock, const struct sigevent *given, Make *make, uintptr_t *id)
+static long create_cputimer(clockid_t clock, const struct sigevent *given, Make *make,
+	uintptr_t *id)
 {
 	struct sigevent own = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
 	struct kb_thread *of = kbi_clock_whose(clock);
@@ -308,18 +310,18 @@ static long create(clockid_t clock, const struct sigevent *given, Make *make, ui
 			return -EAGAIN;
 		clock = CLOCK_THREAD_CPUTIME_ID;
 	}
-	if (ours && !is_right(&own))
+	if (ours && !is_valid_event(&own))
 		return -EINVAL;
-	e = own.sigev_notify == SIGEV_THREAD_ID ? address(&own, ours, &to) : 0;
+	e = own.sigev_notify == SIGEV_THREAD_ID ? resolve_target(&own, ours, &to) : 0;
 	if (e)
 		return -e;
 	if (ours)
-		return add(of, &own, to, make, id);
+		return add_cputimer(of, &own, to, make, id);
 	return make(clock, given ? &own : NULL, id);
 }
 
 /* Finds a timer. Call under the lock. */
-static struct cputimer *find(uintptr_t id)
+static struct cputimer *find_cputimer(uintptr_t id)
 {
 	struct cputimer *c = all;
 
@@ -328,23 +330,23 @@ static struct cputimer *find(uintptr_t id)
 	return c;
 }
 
-static uint64_t ns_of(const struct timespec *t)
+static uint64_t ns_of_timespec(const struct timespec *t)
 {
 	return (t->tv_sec > INT32_MAX ? (uint64_t)INT32_MAX : (uint64_t)t->tv_sec) * SECOND +
 		(uint64_t)t->tv_nsec;
 }
 
 /* Stores the time left: 1 ns, not 0 (not set), if it is due and has not been reported yet. */
-static void read_timer(const struct cputimer *c, struct itimerspec *to)
+static void read_cputimer(const struct cputimer *c, struct itimerspec *to)
 {
-	uint64_t used = c->at && kbi_bind_has(c->of) ? used_by(&c->of) : 0;
+	uint64_t used = c->at && kbi_bind_has(c->of) ? cpu_time_of_target(&c->of) : 0;
 
 	to->it_interval = kbi_sys_timespec(c->interval);
 	to->it_value = kbi_sys_timespec(!c->at ||
 		!kbi_bind_has(c->of) ? 0 : c->at > used ? c->at - used : 1);
 }
 
-static long set_timer(struct cputimer *c, int flags, const struct itimerspec *new,
+static long set_cputimer(struct cputimer *c, int flags, const struct itimerspec *new,
 	struct itimerspec *old)
 {
 	uint64_t value;
@@ -356,11 +358,11 @@ static long set_timer(struct cputimer *c, int flags, const struct itimerspec *ne
 	if (!kbi_bind_has(c->of))
 		return -ESRCH;
 	if (old)
-		read_timer(c, old);
-	value = ns_of(&new->it_value);
-	c->seen = used_by(&c->of);
+		read_cputimer(c, old);
+	value = ns_of_timespec(&new->it_value);
+	c->seen = cpu_time_of_target(&c->of);
 	c->at = !value ? 0 : flags & TIMER_ABSTIME ? value : c->seen + value;
-	c->interval = ns_of(&new->it_interval);
+	c->interval = ns_of_timespec(&new->it_interval);
 	c->nap = LEAST;
 	c->missed = 0;
 	c->overrun = 0;
@@ -368,7 +370,7 @@ static long set_timer(struct cputimer *c, int flags, const struct itimerspec *ne
 }
 
 /* Makes a call on one of our timers. False: it is the kernel's, or has to be made there, too. */
-static bool call(long n, uintptr_t id, const long *a, long *r)
+static bool call_cputimer(long n, uintptr_t id, const long *a, long *r)
 {
 	struct cputimer **at = &all, *c;
 	uint64_t old;
@@ -377,11 +379,12 @@ static bool call(long n, uintptr_t id, const long *a, long *r)
 		return false;
 	*r = 0;
 	old = kbi_signal_enter(&lock);
-	c = find(id);
+	c = find_cputimer(id);
 	if (c && n == SYS_timer_settime)
-		*r = set_timer(c, (int)a[1], (const struct itimerspec *)a[2], (struct itimerspec *)a[3]);
+		*r = set_cputimer(c, (int)a[1], (const struct itimerspec *)a[2],
+			(struct itimerspec *)a[3]);
 	else if (c && n == SYS_timer_gettime)
-		read_timer(c, (struct itimerspec *)a[1]);
+		read_cputimer(c, (struct itimerspec *)a[1]);
 	else if (c && n == SYS_timer_getoverrun)
 		*r = c->overrun;
 	else if (c && n == SYS_timer_delete) {
@@ -394,7 +397,7 @@ static bool call(long n, uintptr_t id, const long *a, long *r)
 	if (!c)
 		return false;
 	if (n == SYS_timer_settime)
-		ring();
+		ring_clock_thread();
 	if (n == SYS_timer_delete)
 		free(c);
 	/* deletes the kernel's timer of that id, too */
@@ -429,7 +432,7 @@ bool kbi_cputimer_by_number(long n, const long *a, long *r)
 			given = *(const struct sigevent *)a[1];
 		if (a[1] && given.sigev_notify == SIGEV_THREAD)
 			return false;
-		*r = create((clockid_t)a[0], a[1] ? &given : NULL, make_by_number, &id);
+		*r = create_cputimer((clockid_t)a[0], a[1] ? &given : NULL, make_by_number, &id);
 		if (*r == 0)
 			*(int *)a[2] = (int)id;
 		return true;
@@ -437,10 +440,10 @@ bool kbi_cputimer_by_number(long n, const long *a, long *r)
 	case SYS_timer_gettime:
 		if (!a[n == SYS_timer_settime ? 2 : 1])
 			return false;
-		return call(n, (uintptr_t)(int)a[0], a, r);
+		return call_cputimer(n, (uintptr_t)(int)a[0], a, r);
 	case SYS_timer_getoverrun:
 	case SYS_timer_delete:
-		return call(n, (uintptr_t)(int)a[0], a, r);
+		return call_cputimer(n, (uintptr_t)(int)a[0], a, r);
 	default:
 		return false;
 	}
@@ -461,14 +464,14 @@ KBI_POSIX_API int timer_create(clockid_t clock, struct sigevent *restrict event,
 	timer_t *restrict timer)
 {
 	uintptr_t id = 0;
-	long r = create(clock, event, make_by_name, &id);
+	long r = create_cputimer(clock, event, make_by_name, &id);
 
 	if (r == 0)
 		*timer = (timer_t)id;
 	return kbi_posix_answer(r);
 }
 
-static void forget(timer_t id)
+static void forget_overruns(timer_t id)
 {
 	if ((uintptr_t)id <= INT_MAX)
 		kbi_signal_forget_overruns((int)(uintptr_t)id);
@@ -480,9 +483,9 @@ KBI_POSIX_API int timer_settime(timer_t id, int flags, const struct itimerspec *
 	const long a[6] = { 0, flags, (long)new, (long)old };
 	long r;
 
-	if (call(SYS_timer_settime, (uintptr_t)id, a, &r))
+	if (call_cputimer(SYS_timer_settime, (uintptr_t)id, a, &r))
 		return kbi_posix_answer(r);
-	forget(id);
+	forget_overruns(id);
 	return kbi_libc()->timer_settime(id, flags, new, old);
 }
 
@@ -491,7 +494,7 @@ KBI_POSIX_API int timer_gettime(timer_t id, struct itimerspec *to)
 	const long a[6] = { 0, (long)to };
 	long r;
 
-	if (call(SYS_timer_gettime, (uintptr_t)id, a, &r))
+	if (call_cputimer(SYS_timer_gettime, (uintptr_t)id, a, &r))
 		return kbi_posix_answer(r);
 	return kbi_libc()->timer_gettime(id, to);
 }
@@ -503,7 +506,7 @@ KBI_POSIX_API int timer_getoverrun(timer_t id)
 	int told;
 	long r;
 
-	if (call(SYS_timer_getoverrun, (uintptr_t)id, NULL, &r))
+	if (call_cputimer(SYS_timer_getoverrun, (uintptr_t)id, NULL, &r))
 		return kbi_posix_answer(r);
 	r = kbi_libc()->timer_getoverrun(id);
 	told = (uintptr_t)id <= INT_MAX ? kbi_signal_overruns((int)(uintptr_t)id) : -1;
@@ -514,7 +517,7 @@ KBI_POSIX_API int timer_delete(timer_t id)
 {
 	long r;
 
-	(void)call(SYS_timer_delete, (uintptr_t)id, NULL, &r);
-	forget(id);
+	(void)call_cputimer(SYS_timer_delete, (uintptr_t)id, NULL, &r);
+	forget_overruns(id);
 	return kbi_libc()->timer_delete(id);
 }

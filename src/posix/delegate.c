@@ -38,7 +38,7 @@ static a32 looking; /* about how many threads look again by themselves */
 /* Sleeps until the word is not `seen`, a thread here changes it, or the time `at`. If another
  * process, or a thread inside libc, unlocks, only `at` ends the pause, so correctness does not
  * depend on kbi_delegate_tell. */
-static void sleep_at(const uint32_t *word, uint32_t seen, uint64_t at)
+static void pause_at_word(const uint32_t *word, uint32_t seen, uint64_t at)
 {
 	a_add_rlx(&pausing, 1);
 	if (kbi_park_wait_until(word, seen, KBI_PARKED_FOR_A_WHILE, kbi_posix_until(at)) == EAGAIN)
@@ -87,7 +87,7 @@ static void pause_between(unsigned n, uint64_t until, const uint32_t *word, uint
 	at = at < until ? at : until;
 	a_add_rlx(&looking, 1);
 	if (word)
-		sleep_at(word, seen, at);
+		pause_at_word(word, seen, at);
 	else
 		kbi_timer_sleep(kbi_self(), at);
 	a_sub_rlx(&looking, 1);
@@ -143,7 +143,7 @@ static int let_time_pass(const struct kind *k, unsigned n, void *object, uint64_
 	return e;
 }
 
-static int wait(const struct kind *k, void *object, const void *at)
+static int wait_for_object(const struct kind *k, void *object, const void *at)
 {
 	uint32_t handled = kbi_posix_me.handled, ending = kbi_posix_me.ending;
 	const struct timespec *abstime = k->abstime;
@@ -178,23 +178,24 @@ static int wait(const struct kind *k, void *object, const void *at)
 int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
 		      const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, .clock = clock, .abstime = abstime }, object, word);
+	return wait_for_object(&(struct kind){ attempt, .clock = clock, .abstime = abstime },
+		object, word);
 }
 
 int kbi_delegate_wait_long(int (*attempt)(void *),
 	int (*stand_in)(void *, clockid_t, const struct timespec *),
 	void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, false, clock, abstime }, object,
-		word);
+	return wait_for_object(&(struct kind){ attempt, stand_in, NULL, YIELDS, false, clock,
+		abstime }, object, word);
 }
 
 int kbi_delegate_wait_ending(int (*attempt)(void *),
 	int (*stand_in)(void *, clockid_t, const struct timespec *),
 	void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
-	return wait(&(struct kind){ attempt, stand_in, NULL, YIELDS, true, clock, abstime }, object,
-		word);
+	return wait_for_object(&(struct kind){ attempt, stand_in, NULL, YIELDS, true, clock,
+		abstime }, object, word);
 }
 
 /* Offset of the list of robust mutexes in a control block, from pthread_self(); 0: unknown.
@@ -291,7 +292,7 @@ int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
 
 /* True for the caller's own error-checking mutex: libc's trylock returns EBUSY where its lock
  * returns EDEADLK. */
-static bool is_own(pthread_mutex_t *m)
+static bool is_own_mutex(pthread_mutex_t *m)
 {
 	return (m->__data.__kind & KIND_TYPE) == PTHREAD_MUTEX_ERRORCHECK && m->__data.__owner != 0 &&
 	       m->__data.__owner == kbi_posix_owner_tid();
@@ -305,49 +306,50 @@ struct lock {
 	bool slept;                /* it has waited in the kernel itself */
 };
 
-static a32 *word_of(pthread_mutex_t *m)
+static a32 *word_of_mutex(pthread_mutex_t *m)
 {
 	return (a32 *)(void *)&m->__data.__lock;
 }
 
-static uint32_t marked(const pthread_mutex_t *m, uint32_t word)
+static uint32_t marked_word(const pthread_mutex_t *m, uint32_t word)
 {
 	return m->__data.__kind & KIND_ROBUST ? word | (uint32_t)WAITERS : SLEEPERS;
 }
 
-static bool is_free(const pthread_mutex_t *m, uint32_t word)
+static bool is_free_word(const pthread_mutex_t *m, uint32_t word)
 {
 	return m->__data.__kind & KIND_ROBUST ? !(word & TID_MASK) || (word & OWNER_DIED) : word == 0;
 }
 
 /* Marks the word as libc does before it sleeps, so that the holder's unlock wakes a waiter in the
  * kernel. False: the mutex is not held. */
-static bool mark(pthread_mutex_t *m, uint32_t *seen)
+static bool mark_word(pthread_mutex_t *m, uint32_t *seen)
 {
-	uint32_t old = a_load_rlx(word_of(m));
+	uint32_t old = a_load_rlx(word_of_mutex(m));
 
 	do
-		if (is_free(m, old))
+		if (is_free_word(m, old))
 			return false;
 	/* relaxed: no data is read or written because of it */
-	while (old != marked(m, old) && !a_cas_rlx(word_of(m), &old, marked(m, old)));
-	*seen = marked(m, old);
+	while (old != marked_word(m, old) &&
+		!a_cas_rlx(word_of_mutex(m), &old, marked_word(m, old)));
+	*seen = marked_word(m, old);
 	return true;
 }
 
-static int try_lock(void *lock)
+static int try_shared_mutex(void *lock)
 {
 	return try_mutex(((struct lock *)lock)->m);
 }
 
 /* True if the holder's unlock will tell us: the holder is a thread of this process, and does not
  * wait inside libc, perhaps for a condition variable, where libc unlocks the mutex. */
-static bool is_here(void *lock)
+static bool is_holder_here(void *lock)
 {
 	pthread_mutex_t *m = ((struct lock *)lock)->m;
 	const struct kb_thread *t =
-		kbi_bind_find(m->__data.__kind & KIND_ROBUST ? (long)(a_load_rlx(word_of(m)) & TID_MASK)
-		: m->__data.__owner);
+		kbi_bind_find(m->__data.__kind & KIND_ROBUST
+			? (long)(a_load_rlx(word_of_mutex(m)) & TID_MASK) : m->__data.__owner);
 
 	return t && !kbi_handoff_is_away(t);
 }
@@ -360,11 +362,11 @@ static int await_unlock(void *lock, clockid_t clock, const struct timespec *abst
 		: KBI_FOREVER;
 	uint32_t seen;
 
-	if (!mark(l->m, &seen)) {
+	if (!mark_word(l->m, &seen)) {
 		sched_yield();
 		return EBUSY;
 	}
-	if (!l->sentry && !is_here(l) && kbi_aside_word(word, seen, until) >= 0) {
+	if (!l->sentry && !is_holder_here(l) && kbi_aside_word(word, seen, until) >= 0) {
 		l->slept = true;
 		return EBUSY;
 	}
@@ -383,13 +385,13 @@ static int await_unlock(void *lock, clockid_t clock, const struct timespec *abst
 static int lock_shared(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	struct lock l = { .m = m };
-	int e = wait(&(struct kind){ try_lock, await_unlock, is_here, LONG, false, clock, abstime }, &l,
-		&m->__data.__lock);
+	int e = wait_for_object(&(struct kind){ try_shared_mutex, await_unlock, is_holder_here,
+		LONG, false, clock, abstime }, &l, &m->__data.__lock);
 	bool got = e == 0 || e == EOWNERDEAD;
 	uint32_t seen;
 
 	if (got && (l.sentry || l.slept))
-		mark(m, &seen);
+		mark_word(m, &seen);
 	if (l.sentry)
 		kbi_sentry_end(l.sentry, got);
 	else if (l.slept && !got)
@@ -420,7 +422,7 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 
 	if (e != EBUSY)
 		return e;
-	if (is_own(m))
+	if (is_own_mutex(m))
 		return EDEADLK;
 	if ((kind & KIND_SHARED) && !(kind & (KIND_PI | KIND_PP)))
 		return kbi_posix_light() || has_own_number() ? lock_shared(m, clock, abstime)
@@ -457,7 +459,7 @@ void kbi_delegate_find(void)
 
 /* Reads the program's memory, in which the list lies: a mutex that was freed or reused while it was
  * held must not cause a fault, as it causes none in the kernel. */
-static bool look_at(const void *at, void *value, size_t n)
+static bool read_program_memory(const void *at, void *value, size_t n)
 {
 	const uintptr_t low = (uintptr_t)at & ~(uintptr_t)7,
 		high = ((uintptr_t)at + n + 7) & ~(uintptr_t)7;
@@ -474,12 +476,12 @@ static bool look_at(const void *at, void *value, size_t n)
 }
 
 /* Entries of the list as stored: the node, and bit 0 of the pointer to it. */
-static struct robust_node *plain(const struct robust_node *n)
+static struct robust_node *plain_node(const struct robust_node *n)
 {
 	return (struct robust_node *)((uintptr_t)n & ~(uintptr_t)1);
 }
 
-static bool is_pi(const struct robust_node *n)
+static bool is_pi_node(const struct robust_node *n)
 {
 	return (uintptr_t)n & 1;
 }
@@ -488,8 +490,8 @@ static bool is_pi(const struct robust_node *n)
  * read. */
 enum { NOTHING, NODE, NODE_AND_WORD };
 
-static int look_at_both(const struct robust_node *n, struct robust_node *next, const a32 *word,
-	uint32_t *value)
+static int read_node_and_word(const struct robust_node *n, struct robust_node *next,
+	const a32 *word, uint32_t *value)
 {
 	struct iovec to[] = { { next, sizeof(*next) }, { value, sizeof(*value) } };
 	struct iovec from[] = { { (void *)(uintptr_t)n, sizeof(*next) },
@@ -499,8 +501,8 @@ static int look_at_both(const struct robust_node *n, struct robust_node *next, c
 	if (r == (long)(sizeof(*next) + sizeof(*value)))
 		return NODE_AND_WORD;
 	if (r == -ENOSYS || r == -EPERM)
-		return !look_at(n, next, sizeof(*next)) ? NOTHING : look_at(word, value, sizeof(*value))
-			? NODE_AND_WORD : NODE;
+		return !read_program_memory(n, next, sizeof(*next)) ? NOTHING
+			: read_program_memory(word, value, sizeof(*value)) ? NODE_AND_WORD : NODE;
 	return r == (long)sizeof(*next) ? NODE : NOTHING;
 }
 
@@ -530,15 +532,15 @@ static bool is_aligned(const a32 *word)
 
 /* Marks the mutex that its thread was about to lock or had just unlocked. If the mutex is free, an
  * earlier unlock may have promised a wake-up that has not come: wakes a waiter. */
-static void mark_pending(const struct robust_head *head, uint32_t owner)
+static void mark_pending_mutex(const struct robust_head *head, uint32_t owner)
 {
-	const struct robust_node *n = plain(head->pending);
+	const struct robust_node *n = plain_node(head->pending);
 	a32 *word = word_of_node(n, head);
 	uint32_t value;
 
-	if (!n || !is_aligned(word) || !look_at(word, &value, sizeof(value)))
+	if (!n || !is_aligned(word) || !read_program_memory(word, &value, sizeof(value)))
 		return;
-	if (!(value & TID_MASK) && !is_pi(head->pending)) {
+	if (!(value & TID_MASK) && !is_pi_node(head->pending)) {
 		if (!kbi_park_wake((const uint32_t *)(void *)word, 1, KBI_PARK_ANY))
 			kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
 		kbi_delegate_tell(word, 1);
@@ -552,7 +554,7 @@ static void mark_pending(const struct robust_head *head, uint32_t owner)
  * list that returns to a node other than its head, like that of a copied head, would be walked
  * again in vain: the walk ends at a node that was kept, which is the last whose index is a power of
  * two. */
-static void mark_held(const struct robust_head *at)
+static void mark_held_mutexes(const struct robust_head *at)
 {
 	enum { MANY = 2048 };
 	const uint32_t owner = (uint32_t)kbi_posix_owner_tid();
@@ -560,15 +562,15 @@ static void mark_held(const struct robust_head *at)
 	struct robust_head head;
 	struct robust_node next;
 
-	if (!look_at(at, &head, sizeof(head)))
+	if (!read_program_memory(at, &head, sizeof(head)))
 		return;
-	n = plain(head.list.next);
+	n = plain_node(head.list.next);
 	for (unsigned i = 1; n != &at->list && n != kept && i <= MANY; i++) {
 		a32 *word = word_of_node(n, &head);
 		uint32_t value;
-		int seen = n ? look_at_both(n, &next, word, &value) : NOTHING;
+		int seen = n ? read_node_and_word(n, &next, word, &value) : NOTHING;
 
-		if (n != plain(head.pending)) {
+		if (n != plain_node(head.pending)) {
 			if (seen != NODE_AND_WORD || !is_aligned(word))
 				return;
 			mark_owner_dead(word, value, owner);
@@ -577,9 +579,9 @@ static void mark_held(const struct robust_head *at)
 			return;
 		if (!(i & (i - 1)))
 			kept = n;
-		n = plain(next.next);
+		n = plain_node(next.next);
 	}
-	mark_pending(&head, owner);
+	mark_pending_mutex(&head, owner);
 }
 
 void *kbi_delegate_robust_list(void)
@@ -594,7 +596,8 @@ void *kbi_delegate_robust_list_of(const struct kb_thread *t)
 	pthread_t id = 0;
 	void *own = NULL;
 
-	if (!r || !look_at(&r->robust, &own, sizeof(own)) || !look_at(&r->self, &id, sizeof(id)))
+	if (!r || !read_program_memory(&r->robust, &own, sizeof(own)) ||
+		!read_program_memory(&r->self, &id, sizeof(id)))
 		return NULL;
 	return own || !head_at ? own : (char *)id + head_at;
 }
@@ -613,9 +616,9 @@ void kbi_delegate_thread_ends(void)
 	bool holds = head && head->list.next && head->list.next != &head->list;
 
 	if (kbi_unlikely(kbi_posix_me.robust != NULL))
-		mark_held(kbi_posix_me.robust);
+		mark_held_mutexes(kbi_posix_me.robust);
 	else if (kbi_unlikely(holds))
-		mark_held(head);
+		mark_held_mutexes(head);
 	if (kbi_unlikely(holds))
 		head->list.next = &head->list; /* the block will serve another thread */
 	kbi_posix_me.libcs_held = 0;

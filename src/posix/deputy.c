@@ -63,7 +63,7 @@ struct birth {
 	const struct kept *like;
 };
 
-static void *serve(void *arg)
+static void *run_deputy(void *arg)
 {
 	const struct birth *b = arg;
 	struct deputy *d = b->d;
@@ -74,10 +74,10 @@ static void *serve(void *arg)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, KBI_MASK_BYTES);
 	kbi_handoff_helps();
 	take_kept(b->like);
-	/* release: pairs with the acquire in start; b's memory may be gone from here on */
+	/* release: pairs with the acquire in start_deputy; b's memory may be gone from here on */
 	a_store_rel(&d->tid, (uint32_t)kbi_sys_gettid());
 	kbi_sys_futex_wake(&d->tid, 1);
-	/* acquire: pairs with the release in dismiss */
+	/* acquire: pairs with the release in dismiss_deputy */
 	while (!a_load_acq(&d->over)) {
 		long sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
 
@@ -91,53 +91,53 @@ static void *serve(void *arg)
 
 /* Starts a kernel thread with the state of the kernel thread number `like`. False: no more kernel
  * threads. */
-static bool start(struct deputy *d, int like)
+static bool start_deputy(struct deputy *d, int like)
 {
 	struct kept kept;
 	struct birth b = { d, &kept };
 
 	read_kept(&kept, like);
-	if (kbi_body_kernel_thread(serve, &b))
+	if (kbi_body_kernel_thread(run_deputy, &b))
 		return false;
-	/* acquire: pairs with the release in serve */
+	/* acquire: pairs with the release in run_deputy */
 	while (!a_load_acq(&d->tid))
 		kbi_sys_futex_wait(&d->tid, 0, NULL);
 	return true;
 }
 
 /* Ends a deputy. Call under the lock, with the deputy off the list. */
-static void dismiss(struct deputy *d)
+static void dismiss_deputy(struct deputy *d)
 {
 	int tid = (int)a_load_rlx(&d->tid);
 
 	if (d->wishes)
 		a_sub_rlx(&n_wishes, 1);
-	/* release: pairs with the acquire in serve */
+	/* release: pairs with the acquire in run_deputy */
 	a_store_rel(&d->over, 1);
 	kbi_sys_signal(tid, kbi_preempt_signal());
 }
 
 /* ---- the list ----------------------------------------------------------------------------- */
 
-static bool is_for(const struct deputy *d, const struct kbi_signal_to *to)
+static bool is_deputy_for(const struct deputy *d, const struct kbi_signal_to *to)
 {
 	return d->whom.t == to->t && d->whom.number == to->number;
 }
 
-static struct deputy *find(struct kbi_signal_to to)
+static struct deputy *find_deputy(struct kbi_signal_to to)
 {
 	struct deputy *d = all;
 
-	while (d && !is_for(d, &to))
+	while (d && !is_deputy_for(d, &to))
 		d = d->next;
 	return d;
 }
 
 /* Returns the thread's deputy. Call under the lock. NULL: there are no more kernel threads, no
  * memory, or the thread ends. */
-static struct deputy *find_or_make(struct kbi_signal_to to)
+static struct deputy *find_or_make_deputy(struct kbi_signal_to to)
 {
-	struct deputy *d = find(to);
+	struct deputy *d = find_deputy(to);
 
 	if (d)
 		return d;
@@ -151,7 +151,7 @@ static struct deputy *find_or_make(struct kbi_signal_to to)
 	if (!d)
 		return NULL;
 	d->whom = to;
-	if (!start(d, kbi_bind_shown(to.t))) {
+	if (!start_deputy(d, kbi_bind_shown(to.t))) {
 		free(d);
 		return NULL;
 	}
@@ -162,10 +162,10 @@ static struct deputy *find_or_make(struct kbi_signal_to to)
 
 /* ---- the thread takes over ---------------------------------------------------------------- */
 
-static int wished(struct kbi_signal_to to)
+static int tid_of_wish(struct kbi_signal_to to)
 {
 	uint64_t old = kbi_signal_enter(&lock);
-	const struct deputy *d = find(to);
+	const struct deputy *d = find_deputy(to);
 	int tid = d && d->wishes ? (int)a_load_rlx(&d->tid) : 0;
 
 	kbi_signal_leave(&lock, old);
@@ -177,7 +177,7 @@ static bool has_errand(void)
 	struct kbi_task *self = kbi_self_raw();
 
 	return kbi_unlikely(a_load_rlx(&n_wishes)) && kbi_bind_is_light() &&
-		wished(kbi_signal_to(kbi_thread_of(self)));
+		tid_of_wish(kbi_signal_to(kbi_thread_of(self)));
 }
 
 /* Takes the change over, on the thread itself, before it goes on. */
@@ -195,7 +195,7 @@ static void run_errand(void)
 	if (!kbi_bind_change("what another thread has set for it", KBI_BIND_TURNED))
 		return;
 	old = kbi_signal_enter(&lock);
-	d = find(kbi_signal_to(kbi_thread_of(kbi_self_raw())));
+	d = find_deputy(kbi_signal_to(kbi_thread_of(kbi_self_raw())));
 	if (d && d->wishes) {
 		read_kept(&kept, (int)a_load_rlx(&d->tid));
 		take_kept(&kept);
@@ -209,7 +209,7 @@ static void run_errand(void)
 static const struct kbi_signal_errand errand = { has_errand, run_errand };
 
 /* Makes a thread that runs, or is in a blocking call, look for its errand. */
-static void nudge(const struct kb_thread *t)
+static void nudge_thread(const struct kb_thread *t)
 {
 	/* acquire: pairs with the release store of the state by the task's owner */
 	uint64_t st = a_load_acq(&t->task.state);
@@ -233,7 +233,7 @@ long kbi_deputy_change(struct kbi_signal_to to, long n, const long *a, int at)
 	a_store_rel(&kbi_signal_errand, (void *)(uintptr_t)&errand);
 	kbi_signal_listen();
 	old = kbi_signal_enter(&lock);
-	d = find_or_make(to);
+	d = find_or_make_deputy(to);
 	if (d) {
 		b[at] = (long)a_load_rlx(&d->tid);
 		read_kept(&before, (int)b[at]);
@@ -246,13 +246,13 @@ long kbi_deputy_change(struct kbi_signal_to to, long n, const long *a, int at)
 	}
 	kbi_signal_leave(&lock, old);
 	if (d)
-		nudge(to.t);
+		nudge_thread(to.t);
 	return r;
 }
 
 int kbi_deputy_shows(struct kbi_signal_to to)
 {
-	return kbi_likely(!a_load_rlx(&n_wishes)) ? 0 : wished(to);
+	return kbi_likely(!a_load_rlx(&n_wishes)) ? 0 : tid_of_wish(to);
 }
 
 int kbi_deputy_receives(struct kbi_signal_to to)
@@ -264,7 +264,7 @@ int kbi_deputy_receives(struct kbi_signal_to to)
 	kbi_signal_need_post();
 	kbi_signal_listen();
 	old = kbi_signal_enter(&lock);
-	d = find_or_make(to);
+	d = find_or_make_deputy(to);
 	tid = d ? (int)a_load_rlx(&d->tid) : -EAGAIN;
 	kbi_signal_leave(&lock, old);
 	return tid;
@@ -292,11 +292,11 @@ void kbi_deputy_thread_ends(void)
 	if (kbi_likely(!a_load_rlx(&kbi_posix_helped)) || kbi_posix_forked)
 		return;
 	old = kbi_signal_enter(&lock);
-	for (at = &all; (d = *at) && !is_for(d, &to);)
+	for (at = &all; (d = *at) && !is_deputy_for(d, &to);)
 		at = &d->next;
 	if (d) {
 		*at = d->next;
-		dismiss(d);
+		dismiss_deputy(d);
 	}
 	kbi_signal_leave(&lock, old);
 }

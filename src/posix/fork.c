@@ -32,7 +32,7 @@ static void keep_tracer(void)
 
 /* Waits at the gate of control blocks: the thread on the other side of the gate may be ready on
  * this virtual processor. */
-static KBI_SWITCHER void wait_as_thread(a32 *word, uint32_t value)
+static KBI_SWITCHER void wait_at_gate(a32 *word, uint32_t value)
 {
 	struct kbi_task *self = kbi_self_raw();
 
@@ -44,14 +44,14 @@ static KBI_SWITCHER void wait_as_thread(a32 *word, uint32_t value)
 	}
 }
 
-static void wake_all(a32 *word)
+static void wake_gate(a32 *word)
 {
 	if (kbi_park_has(&word->v_))
 		kbi_park_wake(&word->v_, UINT_MAX, KBI_PARK_ANY);
 	kbi_sys_futex_wake(word, INT_MAX);
 }
 
-static void before(void)
+static void prepare_fork(void)
 {
 	keep_tracer();
 	if (kbi_vp_n)
@@ -74,7 +74,7 @@ static __thread struct {
 } vforks __attribute__((tls_model("initial-exec")));
 
 /* Gives the caller's place to its child. */
-static void begin_child(void)
+static void begin_vfork_child(void)
 {
 	struct kbi_task *self = kbi_bind_is_light() ? kbi_self_raw() : NULL;
 
@@ -88,7 +88,7 @@ static void begin_child(void)
 	kbi_foreign_hide();
 }
 
-static void end_child(void)
+static void end_vfork_child(void)
 {
 	if (--kbi_posix_me.vforks || !vforks.hides)
 		return;
@@ -106,7 +106,7 @@ static void leave_to_child(void)
 
 	if (lends)
 		kbi_handoff_begin(KBI_HANDOFF_SURELY);
-	begin_child();
+	begin_vfork_child();
 	if (lends)
 		vforks.lends = true;
 }
@@ -117,7 +117,7 @@ static KBI_SWITCHER void come_back_from_child(void)
 
 	if (lent)
 		vforks.lends = false;
-	end_child();
+	end_vfork_child();
 	if (lent)
 		kbi_handoff_end();
 	if (!kbi_posix_me.vforks)
@@ -191,14 +191,14 @@ KBI_POSIX_ALIAS(__clone, clone);
 
 /* ---- fork --------------------------------------------------------------------------------- */
 
-static void in_parent(void)
+static void after_fork_in_parent(void)
 {
 	kbi_posix_me.forks--;
 	if (kbi_vp_n)
 		kbi_tcb_thaw();
 }
 
-static void in_child(void)
+static void after_fork_in_child(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_stack *stack;
@@ -231,8 +231,8 @@ void kbi_fork_init(void)
 
 	if (a_xchg_rlx(&done, 1))
 		return;
-	kbi_tcb_waits = (struct kbi_tcb_waits){ wait_as_thread, wake_all };
-	pthread_atfork(before, in_parent, in_child);
+	kbi_tcb_waits = (struct kbi_tcb_waits){ wait_at_gate, wake_gate };
+	pthread_atfork(prepare_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 /* Ends the thread: its first function has returned, and there is no run loop below it. */

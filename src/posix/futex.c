@@ -61,7 +61,7 @@ static bool has_twin(uintptr_t at)
 
 /* True if the word lies in a mapping that other processes may share. Unknown counts as shared: the
  * kernel's wait is always right. */
-static bool look_up(uintptr_t at)
+static bool is_shared_mapping(uintptr_t at)
 {
 	struct kbi_maps_line m;
 
@@ -72,7 +72,7 @@ static bool look_up(uintptr_t at)
 }
 
 /* Remembers the kind of a page; a page is not expected to turn from private to shared memory. */
-static bool is_shared(const uint32_t *addr)
+static bool is_shared_word(const uint32_t *addr)
 {
 	enum { REMEMBERED = 1024 };
 	static a64 known[REMEMBERED]; /* page number << 1 | shared */
@@ -81,7 +81,7 @@ static bool is_shared(const uint32_t *addr)
 	uint64_t v = a_load_rlx(slot);
 
 	if (v >> 1 != page) {
-		v = page << 1 | (uint64_t)look_up((uintptr_t)addr);
+		v = page << 1 | (uint64_t)is_shared_mapping((uintptr_t)addr);
 		a_store_rlx(slot, v);
 	}
 	return v & 1;
@@ -95,7 +95,7 @@ static bool has_length(const struct timespec *t)
 }
 
 /* Waits with an absolute time, so that the wait can be restarted. */
-static long wait_in_kernel(const struct kbi_futex *c)
+static long wait_futex_in_kernel(const struct kbi_futex *c)
 {
 	const struct timespec *t = (const struct timespec *)c->timeout;
 	long a[6] = { (long)c->addr, c->op, (long)c->value, (long)c->timeout, 0, (long)c->value3 };
@@ -142,7 +142,7 @@ static long wait_by_new_number(const long a[6])
 
 /* Parks as the kernel does: without a time limit a handler with SA_RESTART restarts the wait, with
  * its check of the value; with a limit the handler ends it. */
-static int park(const struct kbi_futex *c, uint32_t bitset, uint64_t deadline)
+static int park_at_futex(const struct kbi_futex *c, uint32_t bitset, uint64_t deadline)
 {
 	uint32_t before = kbi_posix_me.handled;
 	bool ends;
@@ -161,7 +161,7 @@ static long wait_relative(const struct kbi_futex *c)
 
 	if (t && (!kbi_posix_time_ok(t) || t->tv_sec < 0))
 		return -EINVAL;
-	return -park(c, KBI_PARK_ANY, kbi_posix_after(t));
+	return -park_at_futex(c, KBI_PARK_ANY, kbi_posix_after(t));
 }
 
 static long wait_absolute(const struct kbi_futex *c)
@@ -172,8 +172,8 @@ static long wait_absolute(const struct kbi_futex *c)
 	if (c->value3 == 0 || (t && (!kbi_posix_time_ok(t) || t->tv_sec < 0)))
 		return -EINVAL;
 	if (!t)
-		return -park(c, c->value3, KBI_FOREVER);
-	return -park(c, c->value3, kbi_posix_deadline(clock, t));
+		return -park_at_futex(c, c->value3, KBI_FOREVER);
+	return -park_at_futex(c, c->value3, kbi_posix_deadline(clock, t));
 }
 
 KBI_SWITCHER long kbi_futex_parked(const struct kbi_futex *c)
@@ -187,7 +187,7 @@ static bool kernel_may_have_sleepers(const struct kbi_futex *c)
 	return !(c->op & FUTEX_PRIVATE_FLAG) || a_load_rlx(&kernel_waits);
 }
 
-static long wake(const struct kbi_futex *c, uint32_t bitset)
+static long wake_futex(const struct kbi_futex *c, uint32_t bitset)
 {
 	unsigned n = (int)c->value > 0 ? c->value : 1;
 	unsigned woken = kbi_park_wake(c->addr, n, bitset);
@@ -203,7 +203,7 @@ static long wake(const struct kbi_futex *c, uint32_t bitset)
 
 /* Changes FUTEX_WAKE_OP's second word as value3 says, and compares its old value. False: value3 is
  * invalid. */
-static bool change(const struct kbi_futex *c, bool *holds)
+static bool change_second_word(const struct kbi_futex *c, bool *holds)
 {
 	const uint32_t code = c->value3 >> 28, cmp = c->value3 >> 24 & 15;
 	uint32_t with = (uint32_t)((int32_t)(c->value3 << 8) >> 20), value;
@@ -243,13 +243,13 @@ static long wake_and_change(const struct kbi_futex *c)
 	bool holds;
 	long n;
 
-	if (!change(c, &holds))
+	if (!change_second_word(c, &holds))
 		return -ENOSYS;
-	n = wake(&first, KBI_PARK_ANY);
-	return holds ? n + wake(&second, KBI_PARK_ANY) : n;
+	n = wake_futex(&first, KBI_PARK_ANY);
+	return holds ? n + wake_futex(&second, KBI_PARK_ANY) : n;
 }
 
-static long requeue(const struct kbi_futex *c, const uint32_t *compare)
+static long requeue_waiters(const struct kbi_futex *c, const uint32_t *compare)
 {
 	unsigned woken, moved;
 	int e;
@@ -264,7 +264,7 @@ static long requeue(const struct kbi_futex *c, const uint32_t *compare)
 	return compare ? (long)woken + moved : (long)woken;
 }
 
-static long emulate(const struct kbi_futex *c)
+static long emulate_futex(const struct kbi_futex *c)
 {
 	switch (c->op & KBI_FUTEX_OP) {
 	case FUTEX_WAIT:
@@ -272,13 +272,13 @@ static long emulate(const struct kbi_futex *c)
 	case FUTEX_WAIT_BITSET:
 		return wait_absolute(c);
 	case FUTEX_WAKE:
-		return wake(c, KBI_PARK_ANY);
+		return wake_futex(c, KBI_PARK_ANY);
 	case FUTEX_WAKE_BITSET:
-		return c->value3 ? wake(c, c->value3) : -EINVAL;
+		return c->value3 ? wake_futex(c, c->value3) : -EINVAL;
 	case FUTEX_REQUEUE:
-		return requeue(c, NULL);
+		return requeue_waiters(c, NULL);
 	case FUTEX_CMP_REQUEUE:
-		return requeue(c, &c->value3);
+		return requeue_waiters(c, &c->value3);
 	case FUTEX_WAKE_OP:
 		return wake_and_change(c);
 	default:
@@ -286,25 +286,25 @@ static long emulate(const struct kbi_futex *c)
 	}
 }
 
-static bool is_wait(const struct kbi_futex *c)
+static bool is_futex_wait(const struct kbi_futex *c)
 {
 	int op = c->op & KBI_FUTEX_OP;
 
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET;
 }
 
-static long futex(const struct kbi_futex *c)
+static long call_futex(const struct kbi_futex *c)
 {
 	if (kbi_vp_n == 0 || kbi_posix_forked) {
-		if (is_wait(c))
+		if (is_futex_wait(c))
 			a_store_rlx(&kernel_waits, 1);
 		return kbi_futex_alone(c);
 	}
 	if (((uintptr_t)c->addr & 3) || !c->addr)
 		return -EINVAL;
-	if (!(c->op & FUTEX_PRIVATE_FLAG) && is_shared(c->addr))
-		return is_wait(c) ? wait_in_kernel(c) : kbi_futex_owned(c, true);
-	return emulate(c);
+	if (!(c->op & FUTEX_PRIVATE_FLAG) && is_shared_word(c->addr))
+		return is_futex_wait(c) ? wait_futex_in_kernel(c) : kbi_futex_owned(c, true);
+	return emulate_futex(c);
 }
 
 /* a: address, mask, count, flags. Wakes threads that are parked here first. */
@@ -323,7 +323,7 @@ static long wake_by_new_number(const long a[6])
 	return more > 0 ? woken + more : woken ? woken : more;
 }
 
-static bool by_new_number(long n, const long a[6], long *r)
+static bool call_futex_by_new_number(long n, const long a[6], long *r)
 {
 	switch (n) {
 	case SYS_futex_waitv:
@@ -343,7 +343,7 @@ static bool by_new_number(long n, const long a[6], long *r)
 long kbi_futex_by_instruction(long nr, long a[6], const uintptr_t *frame)
 {
 	(void)nr, (void)frame;
-	return futex(&(struct kbi_futex){ (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
+	return call_futex(&(struct kbi_futex){ (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
 		(uintptr_t)a[3], (const uint32_t *)a[4], (uint32_t)a[5] });
 }
 
@@ -359,7 +359,7 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	if (n != SYS_futex &&
 	    (kbi_path_by_number(n, all, &r) || kbi_call_by_number(n, all, &r) ||
 	    kbi_bind_syscall(n, all, &r) ||
-	     by_new_number(n, all, &r))) {
+	     call_futex_by_new_number(n, all, &r))) {
 		if (r >= 0 || r < -4095)
 			return r;
 		errno = (int)-r;
@@ -368,7 +368,7 @@ KBI_POSIX_API long kbi_posix_syscall(long n, long a, long b, long c, long d, lon
 	if (n != SYS_futex)
 		return ((__typeof__(&kbi_posix_syscall))(uintptr_t)kbi_libc()->syscall)(n, a, b, c, d, e,
 			f);
-	r = futex(&(struct kbi_futex){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d,
+	r = call_futex(&(struct kbi_futex){ (const uint32_t *)a, (int)b, (uint32_t)c, (uintptr_t)d,
 		(const uint32_t *)e, (uint32_t)f });
 	if (r >= 0)
 		return r;

@@ -66,7 +66,7 @@ static bool is_parked(const struct word *w)
 
 /* Sleeps until a wake-up, until the word is not `value`, or until the time of CLOCK_MONOTONIC; may
  * wake spuriously. ETIMEDOUT, EAGAIN, or 0. A handler does not end it. */
-static int sleep_at(const struct word *w, uint32_t value, uint64_t until)
+static int sleep_at_pi_word(const struct word *w, uint32_t value, uint64_t until)
 {
 	struct timespec t = kbi_sys_timespec(until == KBI_FOREVER ? 0 : until);
 	int op = FUTEX_WAIT_BITSET | (w->shared || !kbi_sys_from.futex ? 0 : FUTEX_PRIVATE_FLAG), e;
@@ -80,7 +80,7 @@ static int sleep_at(const struct word *w, uint32_t value, uint64_t until)
 	return e;
 }
 
-static unsigned wake_at(const struct word *w, unsigned n)
+static unsigned wake_pi_word(const struct word *w, unsigned n)
 {
 	unsigned woken = is_parked(w) ? kbi_park_wake(w->addr, n, KBI_PARK_ANY) : 0;
 	long more;
@@ -120,7 +120,7 @@ enum owner {
 
 /* Returns what the owner is. A lightweight thread's number of another program is recognised, but
  * not whether that thread lives. */
-static enum owner kind_of(uint32_t number, const struct word *w)
+static enum owner kind_of_owner(uint32_t number, const struct word *w)
 {
 	if (kbi_bind_find((long)number))
 		return OWNER_LIGHT;
@@ -168,13 +168,13 @@ static bool wait_for_owner(struct taking *t, uint32_t value)
 	uint64_t until = next_look(&t->limit);
 
 	if (until)
-		sleep_at(&t->w, value, until);
+		sleep_at_pi_word(&t->w, value, until);
 	t->slept = FUTEX_WAITERS;
 	return until;
 }
 
 /* Waits likewise without a mark in the word. */
-static bool look_again(struct taking *t)
+static bool pause_before_look(struct taking *t)
 {
 	if (!next_look(&t->limit))
 		return false;
@@ -191,7 +191,7 @@ static int meet_owner(struct taking *t, uint32_t v, enum owner kind)
 	if (t->tries_only)
 		return EAGAIN;
 	if (kind == OWNER_KERNELS)
-		return look_again(t) ? 0 : ETIMEDOUT;
+		return pause_before_look(t) ? 0 : ETIMEDOUT;
 	/* pairs with the program's own atomic operations on the word */
 	if (!(v & FUTEX_WAITERS) && !a_cas_acqrel(word, &v, v | FUTEX_WAITERS))
 		return 0;
@@ -201,14 +201,15 @@ static int meet_owner(struct taking *t, uint32_t v, enum owner kind)
 /* Takes the word. A free word with FUTEX_WAITERS was unlocked for the thread that was woken there;
  * that thread gets some turns to take it first: otherwise a thread that unlocks and locks again
  * would have the word for ever. */
-static long take(struct taking *t)
+static long acquire_pi_word(struct taking *t)
 {
 	enum { TURNS = 1000 };
 	a32 *word = (a32 *)(uintptr_t)t->w.addr;
 
 	for (unsigned turn = 0;;) {
 		uint32_t v = a_load_rlx(word), owner = v & FUTEX_TID_MASK;
-		enum owner kind = owner && owner != t->me ? kind_of(owner, &t->w) : OWNER_LIGHT;
+		enum owner kind = owner && owner != t->me ? kind_of_owner(owner, &t->w)
+			: OWNER_LIGHT;
 		uint32_t died = kind == OWNER_GONE ? FUTEX_OWNER_DIED : 0;
 		int e;
 
@@ -234,7 +235,7 @@ static long take(struct taking *t)
 	}
 }
 
-static long give(const struct word *w, uint32_t me)
+static long release_pi_word(const struct word *w, uint32_t me)
 {
 	a32 *word = (a32 *)(uintptr_t)w->addr;
 	uint32_t v = a_load_rlx(word), left = FUTEX_WAITERS;
@@ -244,7 +245,7 @@ static long give(const struct word *w, uint32_t me)
 			return -EPERM;
 	/* pairs with the program's own atomic operations on the word */
 	while (!a_cas_acqrel(word, &v, v & FUTEX_WAITERS));
-	if (v & FUTEX_WAITERS && !wake_at(w, 1))
+	if (v & FUTEX_WAITERS && !wake_pi_word(w, 1))
 		a_cas_acqrel(word, &left, 0); /* no thread waits any more */
 	return 0;
 }
@@ -267,18 +268,19 @@ static bool read_limit(const struct kbi_futex *c, struct limit *l)
 	return true;
 }
 
-static long lock(const struct kbi_futex *c, const struct word *w, uint32_t me, bool tries_only)
+static long lock_pi_word(const struct kbi_futex *c, const struct word *w, uint32_t me,
+	bool tries_only)
 {
 	struct taking t = { .w = *w, .me = me, .tries_only = tries_only, .pause = 50000 };
 
 	if (!read_limit(c, &t.limit) && !tries_only)
 		return -EINVAL;
-	return take(&t);
+	return acquire_pi_word(&t);
 }
 
 /* Sleeps at the first word, then takes the second as if it had slept there: further threads may
  * have been woken with it. */
-static long wait_and_lock(const struct kbi_futex *c, const struct word *w, uint32_t me)
+static long wait_and_lock_pi_word(const struct kbi_futex *c, const struct word *w, uint32_t me)
 {
 	struct taking t = { .w = { c->addr2, w->shared }, .me = me, .slept = FUTEX_WAITERS,
 		.pause = 50000 };
@@ -289,9 +291,9 @@ static long wait_and_lock(const struct kbi_futex *c, const struct word *w, uint3
 		return -EINVAL;
 	do {
 		until = next_look(&t.limit);
-		e = until ? sleep_at(w, c->value, until) : ETIMEDOUT;
+		e = until ? sleep_at_pi_word(w, c->value, until) : ETIMEDOUT;
 	} while (e == EINTR || (e == ETIMEDOUT && until));
-	return e ? -e : take(&t);
+	return e ? -e : acquire_pi_word(&t);
 }
 
 static long wake_instead_of_moving(const struct kbi_futex *c, const struct word *w)
@@ -303,21 +305,21 @@ static long wake_instead_of_moving(const struct kbi_futex *c, const struct word 
 	/* pairs with the program's own atomic operations on the word */
 	if (a_load_acq((a32 *)(uintptr_t)c->addr) != c->value3)
 		return -EAGAIN;
-	return wake_at(w, all < INT32_MAX ? (unsigned)all : INT32_MAX);
+	return wake_pi_word(w, all < INT32_MAX ? (unsigned)all : INT32_MAX);
 }
 
-static long operate(const struct kbi_futex *c, const struct word *w, uint32_t me)
+static long run_pi_operation(const struct kbi_futex *c, const struct word *w, uint32_t me)
 {
 	switch (c->op & KBI_FUTEX_OP) {
 	case FUTEX_LOCK_PI:
 	case LOCK_PI2:
-		return lock(c, w, me, false);
+		return lock_pi_word(c, w, me, false);
 	case FUTEX_TRYLOCK_PI:
-		return lock(c, w, me, true);
+		return lock_pi_word(c, w, me, true);
 	case FUTEX_UNLOCK_PI:
-		return give(w, me);
+		return release_pi_word(w, me);
 	case FUTEX_WAIT_REQUEUE_PI:
-		return wait_and_lock(c, w, me);
+		return wait_and_lock_pi_word(c, w, me);
 	case FUTEX_CMP_REQUEUE_PI:
 		return wake_instead_of_moving(c, w);
 	default:
@@ -328,7 +330,7 @@ static long operate(const struct kbi_futex *c, const struct word *w, uint32_t me
 /* Asks the kernel first, for a caller whose number the kernel knows, and for the kernel's own
  * sleepers; the kernel does not know an owner that is a lightweight thread, nor sleepers of
  * ours. */
-static long kernel_first(const struct kbi_futex *c, const struct word *w)
+static long ask_kernel_first(const struct kbi_futex *c, const struct word *w)
 {
 	uint32_t owner = a_load_rlx((a32 *)(uintptr_t)c->addr) & FUTEX_TID_MASK;
 	int op = c->op & KBI_FUTEX_OP;
@@ -336,11 +338,11 @@ static long kernel_first(const struct kbi_futex *c, const struct word *w)
 	long r;
 
 	if (takes && owner >= KBI_TID_BASE)
-		return operate(c, w, (uint32_t)kbi_sys_gettid());
+		return run_pi_operation(c, w, (uint32_t)kbi_sys_gettid());
 	r = kbi_futex_kernel(c);
 	owner = a_load_rlx((a32 *)(uintptr_t)c->addr) & FUTEX_TID_MASK;
 	if (r == -EINVAL || (takes && r == -ESRCH && owner >= KBI_TID_BASE))
-		return operate(c, w, (uint32_t)kbi_sys_gettid());
+		return run_pi_operation(c, w, (uint32_t)kbi_sys_gettid());
 	return r;
 }
 
@@ -350,8 +352,8 @@ long kbi_futex_owned(const struct kbi_futex *c, bool shared)
 
 	if (shared && !kbi_bind_is_light() && (c->op & KBI_FUTEX_OP) != FUTEX_WAIT_REQUEUE_PI &&
 	    (c->op & KBI_FUTEX_OP) != FUTEX_CMP_REQUEUE_PI)
-		return kernel_first(c, &w);
-	return operate(c, &w, (uint32_t)kbi_bind_number());
+		return ask_kernel_first(c, &w);
+	return run_pi_operation(c, &w, (uint32_t)kbi_bind_number());
 }
 
 long kbi_futex_alone(const struct kbi_futex *c)
@@ -365,7 +367,7 @@ long kbi_futex_alone(const struct kbi_futex *c)
 	case LOCK_PI2:
 	case FUTEX_TRYLOCK_PI:
 	case FUTEX_UNLOCK_PI:
-		return kernel_first(c, &w);
+		return ask_kernel_first(c, &w);
 	default:
 		return kbi_futex_kernel(c);
 	}

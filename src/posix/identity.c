@@ -31,7 +31,7 @@ KBI_POSIX_API pid_t kbi_identity_gettid(void)
 }
 
 /* Sends a signal; returns the kernel's result. */
-static long send(pid_t process, pid_t thread, int sig)
+static long send_thread_signal(pid_t process, pid_t thread, int sig)
 {
 	struct kb_thread *t = process == 0 || process == getpid() ? kbi_bind_find(thread) : NULL;
 
@@ -49,13 +49,13 @@ KBI_POSIX_API int kbi_identity_tgkill(pid_t process, pid_t thread, int sig)
 	kbi_posix_let_turn_end();
 	if (process <= 0 || thread <= 0)
 		return kbi_posix_answer(-EINVAL);
-	return kbi_posix_answer(send(process, thread, sig));
+	return kbi_posix_answer(send_thread_signal(process, thread, sig));
 }
 
 /* ---- prctl -------------------------------------------------------------------------------- */
 
 /* Sets the caller's name, cut to the kernel's length. */
-static int set_name(const char *name)
+static int set_caller_name(const char *name)
 {
 	char cut[16] = "";
 
@@ -73,7 +73,7 @@ KBI_POSIX_API int kbi_identity_prctl(int option, unsigned long a, unsigned long 
 	long r;
 
 	if (option == PR_SET_NAME && kbi_bind_is_light())
-		return set_name((const char *)a);
+		return set_caller_name((const char *)a);
 	if (option == PR_GET_NAME && kbi_bind_is_light())
 		return kbi_posix_answer(-pthread_getname_np(kbi_posix_self(), (char *)a, 16));
 	if (!kbi_attribute_may_set(option, a, &r))
@@ -118,7 +118,7 @@ enum { RING_SETUP = 425, RING_REGISTER = 427 };
 
 /* Binds the caller for calls that glibc has no function for, or that the program makes without
  * glibc's function. */
-static void bind_for(long n, const long *a)
+static void bind_for_number(long n, const long *a)
 {
 	switch (n) {
 	case RING_SETUP:
@@ -142,7 +142,7 @@ static void bind_for(long n, const long *a)
 }
 
 /* Makes rt_tgsigqueueinfo for a lightweight thread; *r: the kernel's result. */
-static bool queue(const long *a, long *r)
+static bool queue_thread_signal(const long *a, long *r)
 {
 	struct kb_thread *t = a[0] == getpid() && a[1] > 0 && a[3] ? kbi_bind_find((int)a[1]) : NULL;
 
@@ -154,7 +154,7 @@ static bool queue(const long *a, long *r)
 
 /* Makes get_robust_list. The kernel, which returns the kernel thread's list, checks the program's
  * pointers. */
-static bool robust_list(const long *a, long *r)
+static bool read_robust_list(const long *a, long *r)
 {
 	bool self = kbi_bind_is_self((int)a[0]);
 	const struct kb_thread *t = self ? NULL : kbi_bind_find((int)a[0]);
@@ -193,7 +193,7 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 		return true;
 #endif
 	case SYS_get_robust_list:
-		return robust_list(a, r);
+		return read_robust_list(a, r);
 	/* the kernel would mark the list's mutexes at the end of the kernel thread */
 	case SYS_set_robust_list:
 		if (!kbi_bind_is_light())
@@ -201,13 +201,14 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 		*r = -kbi_delegate_set_robust_list((void *)(uintptr_t)a[0], (size_t)a[1]);
 		return true;
 	case SYS_tgkill:
-		*r = a[0] <= 0 || a[1] <= 0 ? -EINVAL : send((pid_t)a[0], (pid_t)a[1], (int)a[2]);
+		*r = a[0] <= 0 || a[1] <= 0 ? -EINVAL
+			: send_thread_signal((pid_t)a[0], (pid_t)a[1], (int)a[2]);
 		return true;
 	case SYS_tkill:
-		*r = a[0] <= 0 ? -EINVAL : send(0, (pid_t)a[0], (int)a[1]);
+		*r = a[0] <= 0 ? -EINVAL : send_thread_signal(0, (pid_t)a[0], (int)a[1]);
 		return true;
 	case SYS_rt_tgsigqueueinfo:
-		return queue(a, r);
+		return queue_thread_signal(a, r);
 	case SYS_sched_setaffinity:
 	case SYS_sched_getaffinity:
 		return kbi_affinity_by_number(n, a, r);
@@ -222,7 +223,7 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_timer_delete:
 		return kbi_cputimer_by_number(n, a, r);
 	default:
-		bind_for(n, a);
+		bind_for_number(n, a);
 		return kbi_attribute_by_number(n, a, r) || kbi_number_call(n, a, r);
 	}
 }

@@ -31,7 +31,7 @@ enum {
 	REQUESTS = 0x10000000, /* IORING_OFF_SQES: offset of the requests in a ring's file */
 };
 
-static void keep(void)
+static void keep_ring_thread(void)
 {
 	kbi_bind_self("an io_uring for one thread", KBI_BIND_WATCHED);
 }
@@ -40,19 +40,19 @@ void kbi_issuer_sets_up(uint32_t flags)
 {
 	kbi_posix_me.ring_told = 1;
 	if (flags & (SINGLE_ISSUER | DEFER_TASKRUN) && !(flags & STARTS_DISABLED))
-		keep();
+		keep_ring_thread();
 }
 
 void kbi_issuer_registers(uint32_t operation)
 {
 	operation &= ~BY_TABLE;
 	if (operation == ENABLE_RINGS || operation == RING_FDS)
-		keep();
+		keep_ring_thread();
 }
 
 /* ---- rings that were made unnoticed ------------------------------------------------------- */
 
-static bool is_ring(int fd)
+static bool is_ring_descriptor(int fd)
 {
 	static const char ring[] = "anon_inode:[io_uring]";
 	char path[32], file[sizeof(ring)];
@@ -62,7 +62,7 @@ static bool is_ring(int fd)
 	       memcmp(file, ring, sizeof(ring) - 1) == 0;
 }
 
-static long ask(int fd)
+static long probe_ring(int fd)
 {
 	return kbi_sys(SYS_io_uring_enter, fd, 0, 0, 0, 0, 0);
 }
@@ -70,14 +70,14 @@ static long ask(int fd)
 /* Asks about the ring on the kernel thread on which the call that made the ring blocked, and which
  * the caller would leave at its next call of the library; keeps it if the ring is for this kernel
  * thread. */
-static long ask_away(int fd)
+static long probe_ring_away(int fd)
 {
 	long r;
 
 	kbi_handoff_begin(KBI_HANDOFF_SURELY);
-	r = ask(fd);
+	r = probe_ring(fd);
 	if (r == 0)
-		keep();
+		keep_ring_thread();
 	kbi_handoff_end();
 	return r;
 }
@@ -85,25 +85,25 @@ static long ask_away(int fd)
 /* Handles a ring that the thread has mapped: the ring may be for a single kernel thread. Since it
  * made the ring the thread may have lost its turn and be on another kernel thread: then it yields
  * until it is back. A disabled ring belongs to no thread yet. */
-static void mapped(int fd)
+static void check_mapped_ring(int fd)
 {
 	enum { TURNS = 1000 };
 	const struct kbi_task *self = kbi_self_raw();
 	bool told = kbi_posix_me.ring_told;
 
 	kbi_posix_me.ring_told = 0;
-	if (told || !self || !is_ring(fd))
+	if (told || !self || !is_ring_descriptor(fd))
 		return;
 	if (kbi_handoff_is_away(kbi_thread_of((struct kbi_task *)(uintptr_t)self)) &&
-		ask_away(fd) != -EEXIST)
+		probe_ring_away(fd) != -EEXIST)
 		return;
 	if (!kbi_posix_light() || !kbi_call_may_wait())
 		return;
 	for (int turn = 0; turn < TURNS; turn++) {
-		long r = ask(fd);
+		long r = probe_ring(fd);
 
 		if (r == 0)
-			keep();
+			keep_ring_thread();
 		if (r != -EEXIST)
 			return;
 		kbi_yield_now();
@@ -125,7 +125,7 @@ KBI_POSIX_API void *mmap(void *at, size_t bytes, int rights, int flags, int fd, 
 	}
 	p = kbi_libc()->mmap(at, bytes, rights, flags, fd, offset);
 	if (kbi_unlikely(offset == REQUESTS && fd >= 0) && p != MAP_FAILED)
-		mapped(fd);
+		check_mapped_ring(fd);
 	return p;
 }
 
@@ -135,7 +135,7 @@ KBI_POSIX_ALIAS(mmap64, mmap);
 
 /* Returns the function that the caller would have found without us: behind us, or among the
  * libraries that its own module needs. */
-static void *original(const char *name, const void *caller, aptr *known)
+static void *find_liburing_function(const char *name, const void *caller, aptr *known)
 {
 	void *f = a_load_rlx(known);
 
@@ -157,11 +157,11 @@ int io_uring_register(unsigned fd, unsigned operation, const void *arg, unsigned
 
 #define ORIGINAL(name) \
 	static aptr known; \
-	__typeof__(&name) f = (__typeof__(&name))(uintptr_t)original(#name, \
+	__typeof__(&name) f = (__typeof__(&name))(uintptr_t)find_liburing_function(#name, \
 		__builtin_return_address(0), &known)
 
 /* Returns the flags in struct io_uring_params. */
-static uint32_t flags_in(const void *params)
+static uint32_t flags_of_params(const void *params)
 {
 	return ((const uint32_t *)params)[2];
 }
@@ -178,7 +178,7 @@ KBI_POSIX_API int io_uring_queue_init_params(unsigned entries, void *ring, void 
 {
 	ORIGINAL(io_uring_queue_init_params);
 
-	kbi_issuer_sets_up(flags_in(params));
+	kbi_issuer_sets_up(flags_of_params(params));
 	return f ? f(entries, ring, params) : -ENOSYS;
 }
 
@@ -187,7 +187,7 @@ KBI_POSIX_API int io_uring_queue_init_mem(unsigned entries, void *ring, void *pa
 {
 	ORIGINAL(io_uring_queue_init_mem);
 
-	kbi_issuer_sets_up(flags_in(params));
+	kbi_issuer_sets_up(flags_of_params(params));
 	return f ? f(entries, ring, params, memory, bytes) : -ENOSYS;
 }
 
@@ -212,7 +212,7 @@ KBI_POSIX_API int io_uring_setup(unsigned entries, void *params)
 	ORIGINAL(io_uring_setup);
 
 	if (params)
-		kbi_issuer_sets_up(flags_in(params));
+		kbi_issuer_sets_up(flags_of_params(params));
 	return f ? f(entries, params) : -ENOSYS;
 }
 

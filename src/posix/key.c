@@ -17,13 +17,13 @@ enum { KEYS = 1024 }; /* PTHREAD_KEYS_MAX of every glibc */
 static aptr destructor_of[KEYS];
 static a32 used; /* keys below this may have a destructor */
 
-static void note(pthread_key_t key, void (*destructor)(void *))
+static void note_destructor(pthread_key_t key, void (*destructor)(void *))
 {
 	uint32_t n = a_load_rlx(&used);
 
 	if (key >= KEYS)
 		return;
-	/* release: pairs with the acquire in run_round */
+	/* release: pairs with the acquire in run_destructor_round */
 	a_store_rel(&destructor_of[key], (void *)destructor);
 	while (n <= key && !a_cas_rel(&used, &n, key + 1))
 		;
@@ -35,7 +35,7 @@ KBI_POSIX_API int pthread_key_create(pthread_key_t *key, void (*destructor)(void
 
 	kbi_caller_loads(__builtin_return_address(0));
 	if (e == 0)
-		note(*key, destructor);
+		note_destructor(*key, destructor);
 	return e;
 }
 
@@ -61,14 +61,14 @@ KBI_POSIX_API void tss_delete(tss_t key)
 
 /* ---- the end of a thread ------------------------------------------------------------------ */
 
-static bool run_round(void)
+static bool run_destructor_round(void)
 {
-	/* acquire: pairs with the compare-and-swap in note */
+	/* acquire: pairs with the compare-and-swap in note_destructor */
 	uint32_t n = a_load_acq(&used);
 	bool any = false;
 
 	for (pthread_key_t key = 0; key < n; key++) {
-		/* acquire: pairs with the release in note */
+		/* acquire: pairs with the release in note_destructor */
 		void (*destructor)(void *) = (void (*)(void *))a_load_acq(&destructor_of[key]);
 		void *value = destructor ? pthread_getspecific(key) : NULL;
 
@@ -83,9 +83,9 @@ static bool run_round(void)
 
 /* Clears values that destructors have set again and again (POSIX lets us stop), and values without
  * a destructor. */
-static void forget(void)
+static void clear_key_values(void)
 {
-	/* acquire: pairs with the compare-and-swap in note */
+	/* acquire: pairs with the compare-and-swap in note_destructor */
 	for (pthread_key_t key = 0; key < a_load_acq(&used); key++)
 		if (pthread_getspecific(key))
 			pthread_setspecific(key, NULL);
@@ -103,13 +103,13 @@ void kbi_key_run_destructors(void)
 {
 	kbi_cancel_over();
 	if (kbi_unlikely(kbi_posix_me.at_once)) {
-		forget();
+		clear_key_values();
 		return;
 	}
 	if (call_tls_dtors)
 		call_tls_dtors();
 	for (int i = 0; i < PTHREAD_DESTRUCTOR_ITERATIONS; i++)
-		if (!run_round())
+		if (!run_destructor_round())
 			return;
-	forget();
+	clear_key_values();
 }

@@ -33,9 +33,9 @@ struct scope {
 
 /* Returns the modules behind us in the look-up order. If libc comes before us, the default order
  * leads to libc. */
-static struct scope where(void)
+static struct scope find_scope(void)
 {
-	const struct link_map *m = kbi_place_object((const void *)where);
+	const struct link_map *m = kbi_place_object((const void *)find_scope);
 
 	if (kbi_likely(!kbi_place_behind_libc()))
 		return (struct scope){ RTLD_NEXT, m->l_next };
@@ -45,7 +45,7 @@ static struct scope where(void)
 }
 
 /* Tests for the kernel's module (vDSO): it is in the loader's list, but no look-up searches it. */
-static bool is_kernels(const struct link_map *m)
+static bool is_vdso_module(const struct link_map *m)
 {
 	return m->l_addr != 0 && m->l_addr == getauxval(AT_SYSINFO_EHDR);
 }
@@ -56,12 +56,12 @@ static bool is_kernels(const struct link_map *m)
  * functions that code must choose (ifuncs), and never for a name that no module has: it would write
  * the error message into memory of malloc. That malloc may be the program's and unable to serve
  * requests before its own constructors have run. */
-static void *find(const struct scope *in, const char *name, bool asks_loader)
+static void *find_in_scope(const struct scope *in, const char *name, bool asks_loader)
 {
 	const struct link_map *m = in->first;
 	void *found;
 
-	while (m && (is_kernels(m) || !kbi_names_may_have(m->l_addr, m->l_ld, name)))
+	while (m && (is_vdso_module(m) || !kbi_names_may_have(m->l_addr, m->l_ld, name)))
 		m = m->l_next;
 	found = m ? kbi_names_function(m->l_addr, m->l_ld, name) : NULL;
 	if (found || !m || !asks_loader)
@@ -74,9 +74,9 @@ static void *find(const struct scope *in, const char *name, bool asks_loader)
 
 void *kbi_libc_original(const char *name, void **slot)
 {
-	struct scope in = where();
+	struct scope in = find_scope();
 
-	*slot = find(&in, name, true);
+	*slot = find_in_scope(&in, name, true);
 	return *slot;
 }
 
@@ -85,20 +85,20 @@ void *kbi_libc_original(const char *name, void **slot)
  * are looked up here; so the modules' tables are read first. */
 void kbi_libc_look_up(const struct kbi_libc_row *row, size_t n, a32 *ready)
 {
-	struct scope in = where();
+	struct scope in = find_scope();
 
 	for (size_t i = 0; i < n; i++)
-		*row[i].slot = find(&in, row[i].name, false);
+		*row[i].slot = find_in_scope(&in, row[i].name, false);
 	for (size_t i = 0; i < n; i++)
 		if (!*row[i].slot)
-			*row[i].slot = find(&in, row[i].name, true);
+			*row[i].slot = find_in_scope(&in, row[i].name, true);
 	/* release: partner is the acquire of each reader of the table */
 	a_store_rel(ready, 1);
 }
 
-static void *behind_us(const char *name, const void *scope)
+static void *find_behind_us(const char *name, const void *scope)
 {
-	return find(scope, name, true);
+	return find_in_scope(scope, name, true);
 }
 
 void kbi_libc_resolve(void)
@@ -111,8 +111,8 @@ void kbi_libc_resolve(void)
 	if (a_xchg_rlx(&busy, 1))
 		return;
 	kbi_libc_look_up(rows, kbi_countof(rows), &kbi_libc_ready);
-	in = where();
-	missing = kbi_real_find(behind_us, &in);
+	in = find_scope();
+	missing = kbi_real_find(find_behind_us, &in);
 	if (missing) {
 		kbi_asked_missed("functions", "there is no %s: the program cannot be run", missing);
 		kbi_sys(SYS_exit_group, KBI_POSIX_CANNOT_RUN);

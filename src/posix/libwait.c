@@ -55,7 +55,7 @@ static bool is_tick_blocked(void)
 }
 
 /* True on a virtual processor, outside our library. */
-static bool is_thread(const struct kbi_task *self)
+static bool may_park_caller(const struct kbi_task *self)
 {
 	return self && self->vp && !a_load_rlx(&self->np) && !kbi_posix_forked;
 }
@@ -80,7 +80,7 @@ static KBI_SWITCHER long wait_lending(const long a[6])
 /* Reports, with option verbose, a wait inside the runtime, so that a test can see that there is
  * none: the lock's holder may be ready on this virtual processor, which stands still until another
  * one takes the holder. */
-static void tell_inside(const struct kbi_task *self)
+static void report_inside_wait(const struct kbi_task *self)
 {
 	static a32 told;
 
@@ -88,15 +88,15 @@ static void tell_inside(const struct kbi_task *self)
 		kbi_asked_lacks(what, "the runtime waits for a lock of libc's with a virtual processor");
 }
 
-static KBI_SWITCHER long wait(const long a[6])
+static KBI_SWITCHER long wait_for_libc_word(const long a[6])
 {
 	const struct kbi_futex c = { (const uint32_t *)a[0], (int)a[1], (uint32_t)a[2], (uintptr_t)a[3],
 		NULL, (uint32_t)a[5] };
 	const struct kbi_task *self = kbi_self_raw();
 	long r;
 
-	if (!is_thread(self) || is_in_child()) {
-		tell_inside(self);
+	if (!may_park_caller(self) || is_in_child()) {
+		report_inside_wait(self);
 		return kbi_sys(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
 	}
 	if (!self->tp || is_tick_blocked())
@@ -123,13 +123,13 @@ static void wake_parked(long at, uint32_t n, uint32_t bitset)
 	kbi_park_wake_by(child ? NULL : self, word, n, bitset);
 }
 
-static KBI_SWITCHER long made(long nr, long a[6], const uintptr_t *frame)
+static KBI_SWITCHER long handle_libc_futex(long nr, long a[6], const uintptr_t *frame)
 {
 	(void)frame;
 	switch (a[1] & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT:
 	case FUTEX_WAIT_BITSET:
-		return wait(a);
+		return wait_for_libc_word(a);
 	case FUTEX_WAKE:
 		wake_parked(a[0], (uint32_t)a[2], KBI_PARK_ANY);
 		break;
@@ -193,8 +193,8 @@ void kbi_libwait_begin(void)
 	}
 	program = kbi_sys(SYS_getpid);
 	kbi_libsite_prepare();
-	if (kbi_libsite_replace_futex(made, (const void *)(uintptr_t)kbi_libc()->pthread_barrier_wait,
-		&c, &why)) {
+	if (kbi_libsite_replace_futex(handle_libc_futex,
+		(const void *)(uintptr_t)kbi_libc()->pthread_barrier_wait, &c, &why)) {
 		kbi_asked_missed(what, "%s: they stay in the kernel", why);
 		return;
 	}

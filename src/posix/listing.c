@@ -59,7 +59,7 @@ void kbi_listing_resolve(void)
 
 /* ---- notes -------------------------------------------------------------------------------- */
 
-static struct note *find(DIR *dir)
+static struct note *find_noted_stream(DIR *dir)
 {
 	struct note *n;
 	uint64_t old;
@@ -73,7 +73,7 @@ static struct note *find(DIR *dir)
 	return n;
 }
 
-static DIR *note(DIR *dir)
+static DIR *note_stream(DIR *dir)
 {
 	struct note *n = dir ? calloc(1, sizeof(*n)) : NULL;
 	uint64_t old;
@@ -89,7 +89,7 @@ static DIR *note(DIR *dir)
 	return dir;
 }
 
-static void forget(DIR *dir)
+static void forget_stream(DIR *dir)
 {
 	struct note **at, *n;
 	uint64_t old;
@@ -109,7 +109,7 @@ static void forget(DIR *dir)
 
 /* ---- entries ------------------------------------------------------------------------------ */
 
-static struct dirent *fill(struct note *n, const char *name)
+static struct dirent *fill_task_entry(struct note *n, const char *name)
 {
 	n->entry.d_ino = (ino_t)n->at;
 	n->entry.d_off = n->at;
@@ -120,31 +120,31 @@ static struct dirent *fill(struct note *n, const char *name)
 }
 
 /* True if the program has made the kernel thread, by libc, or if its maker is unknown. */
-static bool is_programs(const char *name)
+static bool is_programs_thread(const char *name)
 {
 	int tid = atoi(name);
 
 	return tid > 0 && tid != getpid() && !kbi_body_of_tid(tid) && !kbi_signal_is_postman(tid);
 }
 
-static struct dirent *next_of_kernel(struct note *n)
+static struct dirent *next_kernel_entry(struct note *n)
 {
 	struct dirent *e;
 
 	while (kbi_posix_made_kernel && (e = REAL(readdir)(n->dir)))
-		if (is_programs(e->d_name))
+		if (is_programs_thread(e->d_name))
 			return e;
 	return NULL;
 }
 
-static struct dirent *next(struct note *n)
+static struct dirent *next_task_entry(struct note *n)
 {
 	static const char *const dots[DOTS] = { ".", ".." };
 	char name[16];
 
 	if (n->at < DOTS) {
 		n->at++;
-		return fill(n, dots[n->at - 1]);
+		return fill_task_entry(n, dots[n->at - 1]);
 	}
 	while (n->at - DOTS < (long)kbi_descriptor_limit()) {
 		const struct kb_thread *t = kbi_descriptor_at((uint32_t)(n->at++ - DOTS));
@@ -152,9 +152,9 @@ static struct dirent *next(struct note *n)
 		if (!t || !kbi_bind_lives(t))
 			continue;
 		snprintf(name, sizeof(name), "%u", a_load_rlx(&t->number));
-		return fill(n, name);
+		return fill_task_entry(n, name);
 	}
-	return next_of_kernel(n);
+	return next_kernel_entry(n);
 }
 
 /* ---- by their names ----------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ KBI_POSIX_API DIR *opendir(const char *path)
 		return dir;
 	if (!dir && errno == ENOENT && kbi_proc_other(AT_FDCWD, path, KBI_PROC_NAMED, &p))
 		return REAL(opendir)(p.text);
-	return dir && kbi_proc_is_list(AT_FDCWD, path) ? note(dir) : dir;
+	return dir && kbi_proc_is_list(AT_FDCWD, path) ? note_stream(dir) : dir;
 }
 
 KBI_POSIX_API DIR *fdopendir(int fd)
@@ -184,25 +184,25 @@ KBI_POSIX_API DIR *fdopendir(int fd)
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
 	n = kbi_sys(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
 	path[n > 0 ? n : 0] = 0;
-	return kbi_proc_is_list(AT_FDCWD, path) ? note(dir) : dir;
+	return kbi_proc_is_list(AT_FDCWD, path) ? note_stream(dir) : dir;
 }
 
 KBI_POSIX_API struct dirent *readdir(DIR *dir)
 {
-	struct note *n = find(dir);
+	struct note *n = find_noted_stream(dir);
 
-	return kbi_unlikely(n != NULL) ? next(n) : REAL(readdir)(dir);
+	return kbi_unlikely(n != NULL) ? next_task_entry(n) : REAL(readdir)(dir);
 }
 
 KBI_POSIX_API int closedir(DIR *dir)
 {
-	forget(dir);
+	forget_stream(dir);
 	return REAL(closedir)(dir);
 }
 
 KBI_POSIX_API void rewinddir(DIR *dir)
 {
-	struct note *n = find(dir);
+	struct note *n = find_noted_stream(dir);
 
 	if (n)
 		n->at = 0;
@@ -211,14 +211,14 @@ KBI_POSIX_API void rewinddir(DIR *dir)
 
 KBI_POSIX_API long telldir(DIR *dir)
 {
-	const struct note *n = find(dir);
+	const struct note *n = find_noted_stream(dir);
 
 	return n ? n->at : REAL(telldir)(dir);
 }
 
 KBI_POSIX_API void seekdir(DIR *dir, long at)
 {
-	struct note *n = find(dir);
+	struct note *n = find_noted_stream(dir);
 
 	if (n)
 		n->at = at;
@@ -228,7 +228,7 @@ KBI_POSIX_API void seekdir(DIR *dir, long at)
 
 /* ---- the whole list at once --------------------------------------------------------------- */
 
-static void free_all(struct dirent **e, size_t n)
+static void free_task_entries(struct dirent **e, size_t n)
 {
 	while (n)
 		free(e[--n]);
@@ -236,7 +236,7 @@ static void free_all(struct dirent **e, size_t n)
 }
 
 /* Reads all entries; -1: there is no memory. */
-static int collect(DIR *dir, struct dirent ***to, int (*wants)(const struct dirent *))
+static int collect_task_entries(DIR *dir, struct dirent ***to, int (*wants)(const struct dirent *))
 {
 	struct dirent **all = malloc(sizeof(*all)), **more, *e;
 	size_t n = 0;
@@ -249,7 +249,7 @@ static int collect(DIR *dir, struct dirent ***to, int (*wants)(const struct dire
 			all = more;
 		all[n] = more ? malloc(sizeof(*e)) : NULL;
 		if (!more || !all[n]) {
-			free_all(all, n);
+			free_task_entries(all, n);
 			return -1;
 		}
 		memcpy(all[n++], e, e->d_reclen < sizeof(*e) ? e->d_reclen : sizeof(*e));
@@ -270,7 +270,7 @@ KBI_POSIX_API int scandir(const char *path, struct dirent ***to,
 	dir = opendir(path);
 	if (!dir)
 		return -1;
-	n = collect(dir, to, wants);
+	n = collect_task_entries(dir, to, wants);
 	closedir(dir);
 	if (n > 0 && order)
 		qsort(*to, (size_t)n, sizeof(**to), (int (*)(const void *, const void *))(uintptr_t)order);

@@ -75,7 +75,7 @@ OURS void *reallocarray(void *p, size_t count, size_t each)
 	return realloc(p, n);
 }
 
-static void *aligned(size_t align, size_t n, const void *caller)
+static void *take_aligned(size_t align, size_t n, const void *caller)
 {
 	if (kbi_unlikely(!is_power_of_two(align))) {
 		errno = EINVAL;
@@ -86,7 +86,7 @@ static void *aligned(size_t align, size_t n, const void *caller)
 
 OURS void *aligned_alloc(size_t align, size_t n)
 {
-	return aligned(align, n, CALLER);
+	return take_aligned(align, n, CALLER);
 }
 
 /* libc's memalign rounds up to the next power of two. */
@@ -96,7 +96,7 @@ OURS void *memalign(size_t align, size_t n)
 
 	while (power < align && power <= PTRDIFF_MAX)
 		power *= 2;
-	return aligned(power, n, CALLER);
+	return take_aligned(power, n, CALLER);
 }
 
 OURS int posix_memalign(void **p, size_t align, size_t n)
@@ -112,23 +112,23 @@ OURS int posix_memalign(void **p, size_t align, size_t n)
 	return 0;
 }
 
-static size_t page(void)
+static size_t page_bytes(void)
 {
 	return (size_t)getpagesize();
 }
 
 OURS void *valloc(size_t n)
 {
-	return aligned(page(), n, CALLER);
+	return take_aligned(page_bytes(), n, CALLER);
 }
 
 OURS void *pvalloc(size_t n)
 {
-	size_t p = page();
+	size_t p = page_bytes();
 
 	if (n > PTRDIFF_MAX - p)
 		return or_enomem(NULL);
-	return aligned(p, n ? (n + p - 1) & ~(p - 1) : p, CALLER);
+	return take_aligned(p, n ? (n + p - 1) & ~(p - 1) : p, CALLER);
 }
 
 OURS size_t malloc_usable_size(void *p)
@@ -220,7 +220,7 @@ OURS int malloc_info(int options, FILE *to)
 	return 0;
 }
 
-static void print_stats(void)
+static void print_heap_stats(void)
 {
 	static char text[16384];
 	size_t n = kbi_stats_json(text, sizeof text);
@@ -230,7 +230,7 @@ static void print_stats(void)
 
 OURS void malloc_stats(void)
 {
-	print_stats();
+	print_heap_stats();
 }
 
 OURS size_t kb_heap_stats_json(char *buf, size_t size)
@@ -245,20 +245,20 @@ extern const char __ehdr_start KBI_HIDDEN;
 
 /* Returns the heap's owner record of a VP's body (its kernel thread or process); at each switch the
  * thread that runs gets this pointer in its slot. */
-static void *here(void)
+static void *owner_of_body(void)
 {
 	if (!kbi_owner_self->behind)
 		kbi_life_begin();
 	return kbi_owner_self;
 }
 
-static void ends(void)
+static void end_body_owner(void)
 {
 	kbi_life_stays();
 	kbi_life_end();
 }
 
-static void shared(bool is, const struct kbi_sys_from *from)
+static void set_shared_space(bool is, const struct kbi_sys_from *from)
 {
 	kbi_sys_from = *from;
 	kbi_space.shared = is;
@@ -273,11 +273,11 @@ OURS const struct kbi_door *kb_heap_door(void)
 		.version = KBI_DOOR_VERSION,
 		.slot = &kbi_owner_self,
 		.none = &kbi_owner_none,
-		.here = here,
+		.here = owner_of_body,
 		.stays = kbi_life_stays,
-		.ends = ends,
+		.ends = end_body_owner,
 		.region = kbi_space_region,
-		.shared = shared,
+		.shared = set_shared_space,
 		.held = kbi_life_hold,
 		.renumber = kbi_life_renumber,
 		.explain = kbi_guard_explain,
@@ -287,7 +287,7 @@ OURS const struct kbi_door *kb_heap_door(void)
 	return &door;
 }
 
-__attribute__((constructor(101))) static void start(void)
+__attribute__((constructor(101))) static void start_heap(void)
 {
 	kbi_heap_start();
 	kbi_life_watch();
@@ -298,5 +298,5 @@ __attribute__((constructor(101))) static void start(void)
 	if (kbi_guard.every && !kbi_names_look_up("kb_thread_create"))
 		kbi_guard_watch();
 	if (kbi_options.heap_stats)
-		atexit(print_stats);
+		atexit(print_heap_stats);
 }

@@ -17,7 +17,7 @@ ptrdiff_t kbi_cancel_at, kbi_cancel_state_at;
 /* bytes of a control block that are searched */
 enum { LEAST = 1536, MOST = 3072, WORDS = MOST / 4 };
 
-static void set(int state, int type)
+static void set_cancel_state(int state, int type)
 {
 	pthread_setcancelstate(state, NULL);
 	kbi_libc()->pthread_setcanceltype(type, NULL);
@@ -32,7 +32,7 @@ static unsigned words_of_block(void)
 	return bytes && *bytes >= LEAST && *bytes <= MOST ? *bytes / 4 : LEAST / 4;
 }
 
-static void copy(uint32_t to[WORDS], unsigned words)
+static void copy_control_block(uint32_t to[WORDS], unsigned words)
 {
 	const volatile uint32_t *block = (const volatile uint32_t *)(void *)pthread_self();
 
@@ -47,20 +47,20 @@ struct seen {
 
 /* Records the block for three settings. The type is never asynchronous while cancellation is
  * enabled, because the caller may have been cancelled already. */
-static void look(struct seen *s)
+static void record_settings(struct seen *s)
 {
 	s->words = words_of_block();
-	set(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ASYNCHRONOUS);
-	copy(s->both, s->words);
-	set(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_DEFERRED);
-	copy(s->state, s->words);
-	set(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED);
-	copy(s->none, s->words);
+	set_cancel_state(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ASYNCHRONOUS);
+	copy_control_block(s->both, s->words);
+	set_cancel_state(PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_DEFERRED);
+	copy_control_block(s->state, s->words);
+	set_cancel_state(PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED);
+	copy_control_block(s->none, s->words);
 }
 
 /* Returns the offset of the only word in which the state is bit `state` and the type is bit `type`;
  * 0: there is no word like that, or several. */
-static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
+static ptrdiff_t find_mark_word(const struct seen *s, uint32_t state, uint32_t type)
 {
 	ptrdiff_t found = 0;
 
@@ -79,11 +79,11 @@ static ptrdiff_t find_word(const struct seen *s, uint32_t state, uint32_t type)
 
 /* Returns the offset of the state's byte if state and type are two adjacent bytes of a word, else
  * 0. */
-static ptrdiff_t find_bytes(const struct seen *s)
+static ptrdiff_t find_mark_bytes(const struct seen *s)
 {
 	for (unsigned byte = 0; byte < 3; byte++) {
 		uint32_t one = 1u << 8 * byte;
-		ptrdiff_t found = find_word(s, one, one << 8);
+		ptrdiff_t found = find_mark_word(s, one, one << 8);
 
 		if (found)
 			return found + (ptrdiff_t)byte;
@@ -102,7 +102,7 @@ static bool may_be_mark(const struct seen *s, ptrdiff_t told)
 }
 
 /* Logs the result. pthread_cancel reports the lack too, when it is called. */
-static void tell(void)
+static void log_mark(void)
 {
 	const char *what = "cancellation mark";
 
@@ -126,14 +126,14 @@ void kbi_cancel_find(void)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	kbi_libc()->pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-	look(&s);
-	set(state, type);
-	found = find_word(&s, KBI_CANCEL_DISABLED, KBI_CANCEL_ASYNC);
+	record_settings(&s);
+	set_cancel_state(state, type);
+	found = find_mark_word(&s, KBI_CANCEL_DISABLED, KBI_CANCEL_ASYNC);
 	if (!found && told && may_be_mark(&s, told))
-		kbi_cancel_state_at = find_bytes(&s);
+		kbi_cancel_state_at = find_mark_bytes(&s);
 	if (found ? !told || told == found : kbi_cancel_state_at != 0)
 		kbi_cancel_at = told ? told : found;
-	tell();
+	log_mark();
 }
 
 void kbi_cancel_fresh(pthread_t t)

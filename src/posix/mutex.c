@@ -22,12 +22,12 @@ _Static_assert((int)KB_MUTEX_RECURSIVE == PTHREAD_MUTEX_RECURSIVE, "static initi
 _Static_assert((int)KB_MUTEX_ERRORCHECK == PTHREAD_MUTEX_ERRORCHECK, "static initialisers");
 _Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "mtx_t is a pthread mutex");
 
-static inline kb_mutex_t *ours(pthread_mutex_t *m)
+static inline kb_mutex_t *mutex_of_pthread(pthread_mutex_t *m)
 {
 	return (kb_mutex_t *)(void *)m;
 }
 
-static inline bool is_libcs(const pthread_mutex_t *m)
+static inline bool is_libcs_mutex(const pthread_mutex_t *m)
 {
 	return kbi_unlikely(m->__data.__kind & KIND_LIBC);
 }
@@ -51,7 +51,7 @@ static KBI_NOINLINE int init_libcs(pthread_mutex_t *m, const pthread_mutexattr_t
 						       kbi_shared_refuse(KBI_SHARED_MUTEX);
 }
 
-static enum kb_mutex_kind kind_of(int type)
+static enum kb_mutex_kind kind_of_type(int type)
 {
 	switch (type) {
 	case PTHREAD_MUTEX_RECURSIVE:
@@ -73,16 +73,16 @@ KBI_POSIX_API int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr
 		pthread_mutexattr_gettype(attr, &type);
 	}
 	memset(m, 0, sizeof(*m));
-	return kb_mutex_init(ours(m), kind_of(type));
+	return kb_mutex_init(mutex_of_pthread(m), kind_of_type(type));
 }
 
 KBI_POSIX_API int pthread_mutex_destroy(pthread_mutex_t *m)
 {
 	int e;
 
-	if (is_libcs(m))
+	if (is_libcs_mutex(m))
 		return kbi_libc()->pthread_mutex_destroy(m);
-	e = kb_mutex_destroy(ours(m));
+	e = kb_mutex_destroy(mutex_of_pthread(m));
 	if (e == 0)
 		m->__data.__kind = KIND_DESTROYED;
 	return e;
@@ -92,11 +92,11 @@ KBI_POSIX_API int pthread_mutex_destroy(pthread_mutex_t *m)
 
 static inline bool quick_lock(pthread_mutex_t *m)
 {
-	return kbi_likely(kbi_mutex_quick_lock(ours(m), kbi_self_raw()));
+	return kbi_likely(kbi_mutex_quick_lock(mutex_of_pthread(m), kbi_self_raw()));
 }
 
 /* A signal handler may run while the thread waits; then the thread queues again. */
-static KBI_NOINLINE int lock_slow(kb_mutex_t *m, uint64_t deadline)
+static KBI_NOINLINE int lock_mutex_slow(kb_mutex_t *m, uint64_t deadline)
 {
 	int e;
 
@@ -109,20 +109,20 @@ static KBI_NOINLINE int lock_slow(kb_mutex_t *m, uint64_t deadline)
 	return e;
 }
 
-static int lock_until(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+static int lock_mutex_until(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	int e;
 
 	if (quick_lock(m))
 		return 0;
-	if (is_libcs(m))
+	if (is_libcs_mutex(m))
 		return kbi_delegate_mutex_lock(m, clock, abstime);
-	e = kbi_mutex_trylock(ours(m));
+	e = kbi_mutex_trylock(mutex_of_pthread(m));
 	if (e != EBUSY)
 		return e;
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok_or_over(abstime))
 		return EINVAL;
-	return lock_slow(ours(m), kbi_posix_deadline(clock, abstime));
+	return lock_mutex_slow(mutex_of_pthread(m), kbi_posix_deadline(clock, abstime));
 }
 
 KBI_POSIX_API int pthread_mutex_trylock(pthread_mutex_t *m)
@@ -131,25 +131,25 @@ KBI_POSIX_API int pthread_mutex_trylock(pthread_mutex_t *m)
 
 	if (quick_lock(m))
 		return 0;
-	if (is_libcs(m))
+	if (is_libcs_mutex(m))
 		return kbi_delegate_mutex_trylock(m);
-	e = kbi_mutex_trylock(ours(m));
+	e = kbi_mutex_trylock(mutex_of_pthread(m));
 	if (kbi_likely(e != EBUSY) || !kbi_posix_forked)
 		return e;
-	kbi_orphan_mutex(ours(m));
-	return kbi_mutex_trylock(ours(m));
+	kbi_orphan_mutex(mutex_of_pthread(m));
+	return kbi_mutex_trylock(mutex_of_pthread(m));
 }
 
 static KBI_NOINLINE int lock_general(pthread_mutex_t *m)
 {
 	int e;
 
-	if (is_libcs(m))
+	if (is_libcs_mutex(m))
 		return kbi_delegate_mutex_lock(m, CLOCK_MONOTONIC, NULL);
-	e = kbi_mutex_trylock(ours(m));
+	e = kbi_mutex_trylock(mutex_of_pthread(m));
 	if (kbi_likely(e != EBUSY))
 		return e;
-	return lock_slow(ours(m), KBI_FOREVER);
+	return lock_mutex_slow(mutex_of_pthread(m), KBI_FOREVER);
 }
 
 /* Its place in the cache line costs or saves a seventh of its time. */
@@ -163,32 +163,32 @@ KBI_POSIX_API int pthread_mutex_clocklock(pthread_mutex_t *restrict m, clockid_t
 {
 	if (!kbi_posix_clock_ok(clock))
 		return EINVAL;
-	return lock_until(m, clock, abstime);
+	return lock_mutex_until(m, clock, abstime);
 }
 
 KBI_POSIX_API int pthread_mutex_timedlock(pthread_mutex_t *restrict m,
 	const struct timespec *restrict abstime)
 {
-	return lock_until(m, CLOCK_REALTIME, abstime);
+	return lock_mutex_until(m, CLOCK_REALTIME, abstime);
 }
 
 static KBI_NOINLINE int unlock_general(pthread_mutex_t *m)
 {
 	int e;
 
-	if (is_libcs(m))
+	if (is_libcs_mutex(m))
 		return kbi_delegate_mutex_unlock(m);
 	if (kbi_unlikely(kbi_posix_forked))
-		kbi_orphan_mutex(ours(m));
-	e = kbi_mutex_unlock(ours(m));
+		kbi_orphan_mutex(mutex_of_pthread(m));
+	e = kbi_mutex_unlock(mutex_of_pthread(m));
 	/* unlocking an unlocked normal mutex is undefined in POSIX and returns 0 in libc */
-	return kbi_unlikely(e) && kind_of(m->__data.__kind & 3) == KB_MUTEX_NORMAL ? 0 : e;
+	return kbi_unlikely(e) && kind_of_type(m->__data.__kind & 3) == KB_MUTEX_NORMAL ? 0 : e;
 }
 
 /* If there is no waiter to wake, there is none to forget after a fork, either. */
 KBI_POSIX_API KBI_ALIGNED(KBI_CACHE_LINE) int pthread_mutex_unlock(pthread_mutex_t *m)
 {
-	if (kbi_likely(kbi_mutex_quick_unlock(ours(m), kbi_self_raw())))
+	if (kbi_likely(kbi_mutex_quick_unlock(mutex_of_pthread(m), kbi_self_raw())))
 		return 0;
 	return unlock_general(m);
 }
@@ -197,14 +197,15 @@ KBI_POSIX_API KBI_ALIGNED(KBI_CACHE_LINE) int pthread_mutex_unlock(pthread_mutex
 
 KBI_POSIX_API int pthread_mutex_consistent(pthread_mutex_t *m)
 {
-	return is_libcs(m) ? kbi_libc()->pthread_mutex_consistent(m) : EINVAL;
+	return is_libcs_mutex(m) ? kbi_libc()->pthread_mutex_consistent(m) : EINVAL;
 }
 
 /* libc locks the mutex inside; if we hold it already that lock nests and cannot wait. */
 KBI_POSIX_API int pthread_mutex_setprioceiling(pthread_mutex_t *restrict m, int ceiling,
 	int *restrict old)
 {
-	return is_libcs(m) ? kbi_libc()->pthread_mutex_setprioceiling(m, ceiling, old) : EINVAL;
+	return is_libcs_mutex(m) ? kbi_libc()->pthread_mutex_setprioceiling(m, ceiling, old)
+		: EINVAL;
 }
 
 KBI_POSIX_ALIAS(pthread_mutex_consistent_np, pthread_mutex_consistent);
@@ -216,7 +217,7 @@ KBI_POSIX_ALIAS(__pthread_mutex_unlock, pthread_mutex_unlock);
 
 /* ---- C11 ---------------------------------------------------------------------------------- */
 
-static inline pthread_mutex_t *posix(mtx_t *m)
+static inline pthread_mutex_t *pthread_of_mtx(mtx_t *m)
 {
 	return (pthread_mutex_t *)(void *)m;
 }
@@ -240,31 +241,31 @@ static int c11_result(int e)
 KBI_POSIX_API int mtx_init(mtx_t *m, int type)
 {
 	memset(m, 0, sizeof(*m));
-	return c11_result(kb_mutex_init(ours(posix(m)),
+	return c11_result(kb_mutex_init(mutex_of_pthread(pthread_of_mtx(m)),
 		type & mtx_recursive ? KB_MUTEX_RECURSIVE : KB_MUTEX_NORMAL));
 }
 
 KBI_POSIX_API void mtx_destroy(mtx_t *m)
 {
-	pthread_mutex_destroy(posix(m));
+	pthread_mutex_destroy(pthread_of_mtx(m));
 }
 
 KBI_POSIX_API int mtx_lock(mtx_t *m)
 {
-	return c11_result(pthread_mutex_lock(posix(m)));
+	return c11_result(pthread_mutex_lock(pthread_of_mtx(m)));
 }
 
 KBI_POSIX_API int mtx_trylock(mtx_t *m)
 {
-	return c11_result(pthread_mutex_trylock(posix(m)));
+	return c11_result(pthread_mutex_trylock(pthread_of_mtx(m)));
 }
 
 KBI_POSIX_API int mtx_timedlock(mtx_t *restrict m, const struct timespec *restrict abstime)
 {
-	return c11_result(pthread_mutex_timedlock(posix(m), abstime));
+	return c11_result(pthread_mutex_timedlock(pthread_of_mtx(m), abstime));
 }
 
 KBI_POSIX_API int mtx_unlock(mtx_t *m)
 {
-	return c11_result(pthread_mutex_unlock(posix(m)));
+	return c11_result(pthread_mutex_unlock(pthread_of_mtx(m)));
 }

@@ -26,12 +26,12 @@ struct writer {
 static a32 lock;
 static struct writer *all; /* under the lock */
 
-static bool is_for(const struct writer *w, const struct kbi_signal_to *to)
+static bool is_writer_for(const struct writer *w, const struct kbi_signal_to *to)
 {
 	return w->whom.t == to->t && w->whom.number == to->number;
 }
 
-static int open_file(char **text)
+static int open_name_file(char **text)
 {
 	int fd = (int)kbi_sys(SYS_memfd_create, "comm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *at;
@@ -58,7 +58,7 @@ static struct writer *take_writers(const struct kbi_signal_to *to)
 	uint64_t old = kbi_signal_enter(&lock);
 
 	while ((w = *at)) {
-		if (to ? !is_for(w, to) : kbi_bind_has(w->whom)) {
+		if (to ? !is_writer_for(w, to) : kbi_bind_has(w->whom)) {
 			at = &w->next;
 			continue;
 		}
@@ -94,7 +94,7 @@ int kbi_naming_file(struct kbi_signal_to whom)
 	if (!w)
 		return -ENOMEM;
 	end_writers(take_writers(NULL));
-	fd = open_file(&w->text);
+	fd = open_name_file(&w->text);
 	if (fd < 0) {
 		free(w);
 		return fd;
@@ -117,7 +117,7 @@ static void await_writes(char *text)
 }
 
 /* Returns where the name begins; *n: its length, or 0. */
-static size_t find_name(const char *text, size_t *n)
+static size_t find_written_name(const char *text, size_t *n)
 {
 	size_t at = 0;
 
@@ -129,9 +129,9 @@ static size_t find_name(const char *text, size_t *n)
 
 /* Takes a name. A name that is equal before and after the wait is whole. Like the kernel, keeps as
  * many bytes as fit, up to the end of the line. */
-static void take(struct kb_thread *t, char *text)
+static void take_written_name(struct kb_thread *t, char *text)
 {
-	size_t n, at = find_name(text, &n), before, n_before;
+	size_t n, at = find_written_name(text, &n), before, n_before;
 
 	if (!n)
 		return;
@@ -139,7 +139,7 @@ static void take(struct kb_thread *t, char *text)
 		before = at;
 		n_before = n;
 		await_writes(text);
-		at = find_name(text, &n);
+		at = find_written_name(text, &n);
 	} while (at != before || n != n_before);
 	memset(t->name, 0, sizeof(t->name));
 	memcpy(t->name, text + at, n < sizeof(t->name) - 1 ? n : sizeof(t->name) - 1);
@@ -157,8 +157,8 @@ void kbi_naming_take(struct kb_thread *t)
 		return;
 	old = kbi_signal_enter(&lock);
 	for (struct writer *w = all; w; w = w->next)
-		if (is_for(w, &to))
-			take(t, w->text);
+		if (is_writer_for(w, &to))
+			take_written_name(t, w->text);
 	kbi_signal_leave(&lock, old);
 }
 

@@ -21,7 +21,7 @@ struct row {
 	uint8_t kind;
 };
 
-static const struct row *row_of(long n)
+static const struct row *row_of_call(long n)
 {
 #define NUMBER(call, at, kind, if_at, is, what) \
 	case SYS_##call: { \
@@ -76,7 +76,7 @@ static long change_self(const struct row *row, long n, const long *b)
 
 /* ---- a thread that has a number ----------------------------------------------------------- */
 
-static long change(struct kbi_signal_to to, const struct row *row, long n, long *b)
+static long change_thread(struct kbi_signal_to to, const struct row *row, long n, long *b)
 {
 	int kept = kbi_bind_kept(to.t);
 
@@ -86,7 +86,7 @@ static long change(struct kbi_signal_to to, const struct row *row, long n, long 
 	return kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 }
 
-static long ask(struct kbi_signal_to to, const struct row *row, long n, long *b)
+static long ask_about_thread(struct kbi_signal_to to, const struct row *row, long n, long *b)
 {
 	int shown = kbi_deputy_shows(to);
 
@@ -95,29 +95,29 @@ static long ask(struct kbi_signal_to to, const struct row *row, long n, long *b)
 }
 
 /* 0 and the caller's own number mean the caller, whichever kernel thread it is on. */
-static bool is_caller(const struct row *row, int number)
+static bool is_about_caller(const struct row *row, int number)
 {
 	return (row->kind == READS || row->kind == SETS) && kbi_bind_is_light() &&
 		kbi_bind_is_self(number);
 }
 
-static bool applies(const struct row *row, const long *a)
+static bool is_row_for_call(const struct row *row, const long *a)
 {
 	return row && (row->if_at < 0 || (int)a[row->if_at] == row->is);
 }
 
-static bool by_table(long n, const long *a, long *r)
+static bool call_by_table(long n, const long *a, long *r)
 {
-	const struct row *row = row_of(n);
+	const struct row *row = row_of_call(n);
 	struct kbi_signal_to to;
 	long b[6];
 	int number;
 
-	if (kbi_likely(!applies(row, a)))
+	if (kbi_likely(!is_row_for_call(row, a)))
 		return false;
 	memcpy(b, a, sizeof(b));
 	number = (int)a[row->at];
-	if (is_caller(row, number)) {
+	if (is_about_caller(row, number)) {
 		b[row->at] = 0;
 		*r = row->kind == SETS ? change_self(row, n, b)
 			: kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
@@ -132,14 +132,15 @@ static bool by_table(long n, const long *a, long *r)
 		b[row->at] = getpid();
 		*r = kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 	} else
-		*r = row->kind == SETS ? change(to, row, n, b) : ask(to, row, n, b);
+		*r = row->kind == SETS ? change_thread(to, row, n, b)
+			: ask_about_thread(to, row, n, b);
 	return true;
 }
 
 /* ---- numbers in other places -------------------------------------------------------------- */
 
 /* kcmp: both numbers are of processes. */
-static bool compare(const long *a, long *r)
+static bool compare_processes(const long *a, long *r)
 {
 	bool first = a[0] != getpid() && kbi_bind_find((int)a[0]),
 		second = a[1] != getpid() && kbi_bind_find((int)a[1]);
@@ -151,7 +152,7 @@ static bool compare(const long *a, long *r)
 }
 
 /* capget, capset: the number is in the structure that the first argument points to. */
-static bool capabilities(long n, const long *a, long *r)
+static bool call_capabilities(long n, const long *a, long *r)
 {
 	struct __user_cap_header_struct *given = (struct __user_cap_header_struct *)a[0], own;
 	struct kb_thread *t;
@@ -167,7 +168,7 @@ static bool capabilities(long n, const long *a, long *r)
 }
 
 /* Returns the number of a kernel thread that is not its process's first; 0: each of them is. */
-static int follower(void)
+static int tid_of_follower(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n && !kbi_sys_from.processes; i++)
 		if ((int)a_load_rlx(&kbi_vps[i]->tid) != getpid())
@@ -178,13 +179,13 @@ static int follower(void)
 /* pidfd_open: answers as the kernel does for a thread that is not a process's first. With
  * PIDFD_THREAD the descriptor would be a kernel thread's and report that thread's end, so the
  * answer is that of an older kernel, which does not know the flag. */
-static bool descriptor(const long *a, long *r)
+static bool open_thread_pidfd(const long *a, long *r)
 {
 	int other;
 
 	if (a[0] <= 0 || a[0] == getpid() || !kbi_bind_find((int)a[0]))
 		return false;
-	other = a[1] ? 0 : follower();
+	other = a[1] ? 0 : tid_of_follower();
 	*r = other ? kbi_sys(SYS_pidfd_open, other, 0) : -EINVAL;
 	return true;
 }
@@ -193,14 +194,14 @@ bool kbi_number_call(long n, const long *a, long *r)
 {
 	switch (n) {
 	case SYS_kcmp:
-		return compare(a, r);
+		return compare_processes(a, r);
 	case SYS_capget:
 	case SYS_capset:
-		return capabilities(n, a, r);
+		return call_capabilities(n, a, r);
 	case SYS_pidfd_open:
-		return descriptor(a, r);
+		return open_thread_pidfd(a, r);
 	default:
-		return by_table(n, a, r);
+		return call_by_table(n, a, r);
 	}
 }
 
@@ -209,7 +210,7 @@ bool kbi_number_call(long n, const long *a, long *r)
 /* Some libcs declare some of these functions with different types. */
 typedef long Syscall(long n, long a, long b, long c, long d, long e, long f);
 
-static long call(long n, long a, long b, long c, long d, long e, long f)
+static long call_by_number(long n, long a, long b, long c, long d, long e, long f)
 {
 	const long all[6] = { a, b, c, d, e, f };
 	long r;
@@ -223,10 +224,10 @@ static long call(long n, long a, long b, long c, long d, long e, long f)
 	return -1;
 }
 
-#define CALL1(n, a) call(n, (long)(a), 0, 0, 0, 0, 0)
-#define CALL2(n, a, b) call(n, (long)(a), (long)(b), 0, 0, 0, 0)
-#define CALL3(n, a, b, c) call(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define CALL4(n, a, b, c, d) call(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define CALL1(n, a) call_by_number(n, (long)(a), 0, 0, 0, 0, 0)
+#define CALL2(n, a, b) call_by_number(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define CALL3(n, a, b, c) call_by_number(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define CALL4(n, a, b, c, d) call_by_number(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
 KBI_POSIX_API int setpriority(__priority_which_t which, id_t who, int value)
 {
@@ -333,13 +334,15 @@ KBI_POSIX_API int capget(void *header, void *data)
 KBI_POSIX_API ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long n,
 	const struct iovec *from, unsigned long m, unsigned long flags)
 {
-	return call(SYS_process_vm_readv, pid, (long)to, (long)n, (long)from, (long)m, (long)flags);
+	return call_by_number(SYS_process_vm_readv, pid, (long)to, (long)n, (long)from, (long)m,
+		(long)flags);
 }
 
 KBI_POSIX_API ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long n,
 	const struct iovec *to, unsigned long m, unsigned long flags)
 {
-	return call(SYS_process_vm_writev, pid, (long)from, (long)n, (long)to, (long)m, (long)flags);
+	return call_by_number(SYS_process_vm_writev, pid, (long)from, (long)n, (long)to, (long)m,
+		(long)flags);
 }
 
 int pidfd_open(pid_t pid, unsigned flags);

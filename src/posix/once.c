@@ -25,7 +25,7 @@ struct run {
 	__pthread_unwind_buf_t jump KBI_ALIGNED(16);
 };
 
-static void finish(struct run **at)
+static void end_once_call(struct run **at)
 {
 	struct run *r = *at;
 
@@ -40,9 +40,9 @@ static void finish(struct run **at)
 
 /* Calls fn, in a frame below that of the buffer: an exception must meet the cleanup, and a jump
  * must not. */
-static KBI_NOINLINE void call(struct run *run, void (*fn)(void))
+static KBI_NOINLINE void call_once_function(struct run *run, void (*fn)(void))
 {
-	struct run *r __attribute__((cleanup(finish))) = run;
+	struct run *r __attribute__((cleanup(end_once_call))) = run;
 
 	fn();
 	r->done = true;
@@ -52,7 +52,7 @@ static KBI_NOINLINE void run_once(kb_once_t *once, void (*fn)(void))
 {
 	struct run r = { .once = once, .jumps = kbi_posix_started };
 
-	/* also reached after finish, by an unwinder that began with this buffer */
+	/* also reached after end_once_call, by an unwinder that began with this buffer */
 	if (r.jumps && kbi_posix_setjmp(r.jump.__cancel_jmp_buf, 0)) {
 		if (!r.over)
 			kbi_once_abort(r.once);
@@ -60,7 +60,7 @@ static KBI_NOINLINE void run_once(kb_once_t *once, void (*fn)(void))
 	}
 	if (r.jumps)
 		__pthread_register_cancel(&r.jump);
-	call(&r, fn);
+	call_once_function(&r, fn);
 }
 
 KBI_POSIX_API int pthread_once(pthread_once_t *flag, void (*fn)(void))

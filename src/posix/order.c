@@ -24,7 +24,7 @@
 
 static const char variable[] = "LD_PRELOAD=";
 
-static char **find(char **envp)
+static char **find_preload_variable(char **envp)
 {
 	while (*envp && strncmp(*envp, variable, sizeof(variable) - 1) != 0)
 		envp++;
@@ -33,9 +33,9 @@ static char **find(char **envp)
 
 /* Removes from LD_PRELOAD the entry that was put in front, with `mark` behind it: programs that
  * this program starts do not need it. */
-static void take_off(char **envp, const char *file, const char *mark)
+static void remove_preload_entry(char **envp, const char *file, const char *mark)
 {
-	char **slot = find(envp), *first;
+	char **slot = find_preload_variable(envp), *first;
 	size_t n = strlen(file), m = strlen(mark);
 
 	if (!*slot)
@@ -49,9 +49,9 @@ static void take_off(char **envp, const char *file, const char *mark)
 }
 
 /* Starts the program again with the file in front of LD_PRELOAD. Returns if it cannot. */
-static void start_anew(char **argv, char **envp, const char *file, const char *mark)
+static void restart_with_preload(char **argv, char **envp, const char *file, const char *mark)
 {
-	char **slot = find(envp), *joined = NULL, **with;
+	char **slot = find_preload_variable(envp), *joined = NULL, **with;
 	const char *rest = *slot ? *slot + sizeof(variable) - 1 : "";
 	size_t n = 0;
 
@@ -78,13 +78,13 @@ static void order_sanitizer(char **argv, char **envp)
 	if (!its || !dladdr(its, &info))
 		return;
 	if (kbi_place_before_us(its)) {
-		take_off(envp, info.dli_fname, ":");
+		remove_preload_entry(envp, info.dli_fname, ":");
 		return;
 	}
 	/* without LD_PRELOAD we are linked in: the order is the program's own */
-	if (!*find(envp) || strstr(*find(envp), info.dli_fname))
+	if (!*find_preload_variable(envp) || strstr(*find_preload_variable(envp), info.dli_fname))
 		return;
-	start_anew(argv, envp, info.dli_fname, ":");
+	restart_with_preload(argv, envp, info.dli_fname, ":");
 	kbi_sys_message("%s does not see what threads do: put it in front of the drop-in",
 		info.dli_fname);
 }
@@ -99,10 +99,10 @@ static void order_native(char **argv, char **envp)
 	if (!dladdr((const void *)kbi_order, &us))
 		return;
 	if (kbi_likely(!kbi_place_before_us((const void *)kb_init))) {
-		take_off(envp, us.dli_fname, mark);
+		remove_preload_entry(envp, us.dli_fname, mark);
 		return;
 	}
-	start_anew(argv, envp, us.dli_fname, mark);
+	restart_with_preload(argv, envp, us.dli_fname, mark);
 	/* the native library is in front, as otherwise this would not be reached */
 	if (dladdr((const void *)kb_init, &native))
 		kbi_sys_message("%s comes before %s, and there would be two runtimes: "

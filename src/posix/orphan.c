@@ -30,18 +30,18 @@ static struct known *room;
 static size_t room_left;
 static a32 lock;
 
-static void enter(void)
+static void lock_orphan_table(void)
 {
 	kbi_lock_take(&lock);
 }
 
-static void leave(void)
+static void unlock_orphan_table(void)
 {
 	kbi_lock_leave(&lock);
 }
 
 /* Returns an entry of the table, not from malloc, which may use mutexes itself. Call under lock. */
-static struct known *make_room(void)
+static struct known *new_orphan_entry(void)
 {
 	enum { CHUNK = 65536 };
 
@@ -56,14 +56,14 @@ static struct known *make_room(void)
 }
 
 /* Returns whether the object is seen for the first time. Call under lock. */
-static bool is_new(const void *object)
+static bool add_unseen_object(const void *object)
 {
 	struct known **list = &lists[((uintptr_t)object >> 3) % LISTS], *k;
 
 	for (k = *list; k; k = k->next)
 		if (k->object == object)
 			return false;
-	k = make_room();
+	k = new_orphan_entry();
 	*k = (struct known){ object, *list };
 	*list = k;
 	return true;
@@ -79,48 +79,48 @@ void kbi_orphan_all(void)
 
 void kbi_orphan_mutex(kb_mutex_t *m)
 {
-	enter();
-	if (is_new(m))
+	lock_orphan_table();
+	if (add_unseen_object(m))
 		kbi_mutex_orphan(m);
-	leave();
+	unlock_orphan_table();
 }
 
 void kbi_orphan_cond(kb_cond_t *c)
 {
-	enter();
-	if (is_new(c))
+	lock_orphan_table();
+	if (add_unseen_object(c))
 		kbi_cond_orphan(c);
-	leave();
+	unlock_orphan_table();
 }
 
 void kbi_orphan_sem(kb_sem_t *s)
 {
-	enter();
-	if (is_new(s))
+	lock_orphan_table();
+	if (add_unseen_object(s))
 		kbi_sem_orphan(s);
-	leave();
+	unlock_orphan_table();
 }
 
 void kbi_orphan_rwlock(kb_rwlock_t *l)
 {
-	enter();
-	if (is_new(l))
+	lock_orphan_table();
+	if (add_unseen_object(l))
 		kbi_rwlock_orphan(l);
-	leave();
+	unlock_orphan_table();
 }
 
 void kbi_orphan_once(kb_once_t *o)
 {
-	enter();
-	if (is_new(o))
+	lock_orphan_table();
+	if (add_unseen_object(o))
 		kbi_once_orphan(o);
-	leave();
+	unlock_orphan_table();
 }
 
 void kbi_orphan_barrier(kb_barrier_t *b)
 {
-	enter();
-	if (is_new(b))
+	lock_orphan_table();
+	if (add_unseen_object(b))
 		kbi_barrier_orphan(b);
-	leave();
+	unlock_orphan_table();
 }

@@ -45,26 +45,26 @@ void kbi_path_resolve(void)
 
 /* ---- paths of lightweight threads --------------------------------------------------------- */
 
-static KBI_NOINLINE bool look(int dir, const char *path, enum kbi_proc_how how,
+static KBI_NOINLINE bool lookup_thread_path(int dir, const char *path, enum kbi_proc_how how,
 	struct kbi_proc_path *p)
 {
 	return kbi_vp_n && !kbi_posix_forked && kbi_proc_other(dir, path, how, p);
 }
 
 /* True for a file of /proc/thread-self: the kernel finds a virtual processor's. */
-static KBI_NOINLINE bool is_callers(const char *path)
+static KBI_NOINLINE bool is_thread_self_path(const char *path)
 {
 	return strncmp(path, "/proc/thread-self/", sizeof("/proc/thread-self/") - 1) == 0;
 }
 
 /* True if the path is a lightweight thread's. e: the kernel's error; 0: it was found. */
-static inline bool is_other(int e, int dir, const char *path, enum kbi_proc_how how,
+static inline bool is_thread_path(int e, int dir, const char *path, enum kbi_proc_how how,
 	struct kbi_proc_path *p)
 {
 	if (kbi_likely(e ? e != ENOENT : !path || path[0] != '/' || path[1] != 'p' ||
-		!is_callers(path)))
+		!is_thread_self_path(path)))
 		return false;
-	return look(dir, path, how, p);
+	return lookup_thread_path(dir, path, how, p);
 }
 
 static enum kbi_proc_how how_of(const char *mode)
@@ -73,12 +73,12 @@ static enum kbi_proc_how how_of(const char *mode)
 }
 
 /* Returns the mode for a copy that is written: it exists already and cannot be truncated. */
-static const char *uncut(const char *mode, const struct kbi_proc_path *p)
+static const char *copy_open_mode(const char *mode, const struct kbi_proc_path *p)
 {
 	return p->fd >= 0 && *mode != 'r' ? "r+" : mode;
 }
 
-static void forget(char *r, const char *to)
+static void free_own_path(char *r, const char *to)
 {
 	if (r != to)
 		free(r);
@@ -95,7 +95,7 @@ static void forget(char *r, const char *to)
 		result r = (kbi_posix_let_turn_end(), REAL(name) arguments); \
 		struct kbi_proc_path p; \
 \
-		if (kbi_likely(!is_other(FOUND(r) ? 0 : errno, dir, path, how, &p))) \
+		if (kbi_likely(!is_thread_path(FOUND(r) ? 0 : errno, dir, path, how, &p))) \
 			return r; \
 		if (FOUND(r)) \
 			undo; \
@@ -117,7 +117,7 @@ static int stat_at(int dir, const char *path, void *s, int flags)
 
 	kbi_posix_let_turn_end();
 	r = kbi_sys(SYS_newfstatat, dir, path, s, flags);
-	if (kbi_unlikely(is_other((int)-r, dir, path, KBI_PROC_NAMED, &p)))
+	if (kbi_unlikely(is_thread_path((int)-r, dir, path, KBI_PROC_NAMED, &p)))
 		r = kbi_sys(SYS_newfstatat, dir, p.text, s, flags);
 	return kbi_posix_answer(r);
 }
@@ -151,7 +151,7 @@ OLD(__fxstatat64, (int version, int dir, const char *path, void *s, int how), di
 /* ---- links -------------------------------------------------------------------------------- */
 
 /* Corrects the result for the link /proc/thread-self. */
-static ssize_t link_of(ssize_t r, const char *path, char *to, size_t room)
+static ssize_t correct_link_result(ssize_t r, const char *path, char *to, size_t room)
 {
 	long n = r > 0 && path[0] == '/' && path[1] == 'p' ? kbi_proc_link(path, to, room) : -1;
 
@@ -166,8 +166,8 @@ KBI_POSIX_API ssize_t kbi_path_readlink(const char *path, char *to, size_t room)
 	ssize_t r = (kbi_posix_let_turn_end(), REAL(readlink)(path, to, room));
 	struct kbi_proc_path p;
 
-	if (kbi_likely(!is_other(r < 0 ? errno : 0, AT_FDCWD, path, KBI_PROC_NAMED, &p)))
-		return link_of(r, path, to, room);
+	if (kbi_likely(!is_thread_path(r < 0 ? errno : 0, AT_FDCWD, path, KBI_PROC_NAMED, &p)))
+		return correct_link_result(r, path, to, room);
 	return REAL(readlink)(p.text, to, room);
 }
 
@@ -176,15 +176,15 @@ KBI_POSIX_API ssize_t kbi_path_readlinkat(int dir, const char *path, char *to, s
 	ssize_t r = (kbi_posix_let_turn_end(), REAL(readlinkat)(dir, path, to, room));
 	struct kbi_proc_path p;
 
-	if (kbi_likely(!is_other(r < 0 ? errno : 0, dir, path, KBI_PROC_NAMED, &p)))
-		return link_of(r, path, to, room);
+	if (kbi_likely(!is_thread_path(r < 0 ? errno : 0, dir, path, KBI_PROC_NAMED, &p)))
+		return correct_link_result(r, path, to, room);
 	return REAL(readlinkat)(dir, p.text, to, room);
 }
 
 /* ---- by number ---------------------------------------------------------------------------- */
 
 /* Returns the index of the path argument, and *dir: the directory. -1: the call has no path. */
-static int path_at(long n, const long *a, int *dir)
+static int path_argument_index(long n, const long *a, int *dir)
 {
 	*dir = AT_FDCWD;
 	switch (n) {
@@ -213,7 +213,7 @@ static int path_at(long n, const long *a, int *dir)
 	}
 }
 
-static bool opens(long n, const long *a, int *how)
+static bool is_open_call(long n, const long *a, int *how)
 {
 #ifdef SYS_open
 	if (n == SYS_open) {
@@ -227,14 +227,14 @@ static bool opens(long n, const long *a, int *how)
 
 bool kbi_path_by_number(long n, const long *a, long *r)
 {
-	int dir, how, at = path_at(n, a, &dir), fd;
+	int dir, how, at = path_argument_index(n, a, &dir), fd;
 	struct kbi_proc_path p;
 	long b[6];
 
 	if (kbi_likely(at < 0) || !kbi_vp_n || kbi_posix_forked ||
 		!kbi_bind_is_readable((const void *)a[at]))
 		return false;
-	if (opens(n, a, &how)) {
+	if (is_open_call(n, a, &how)) {
 		if (!kbi_proc_opens(dir, (const char *)a[at], how, &fd))
 			return false;
 		*r = fd < 0 ? -errno : fd;

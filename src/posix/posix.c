@@ -18,14 +18,14 @@ a32 kbi_posix_helped;
 bool kbi_posix_made_kernel;
 
 /* Returns the address at which thread t has the variable that the caller has at `here`. */
-static void *in_thread(pthread_t t, void *here)
+static void *address_in_thread(pthread_t t, void *here)
 {
 	return (char *)t + ((char *)here - (char *)kbi_posix_self());
 }
 
 struct kbi_posix_thread *kbi_posix_record(pthread_t t)
 {
-	return in_thread(t, &kbi_posix_me);
+	return address_in_thread(t, &kbi_posix_me);
 }
 
 /* Returns the descriptor of thread t, or NULL. While a child of vfork runs in the thread's place
@@ -35,7 +35,7 @@ struct kbi_posix_thread *kbi_posix_record(pthread_t t)
  * thread has ended since then, and the word has changed: the loop reads it again. */
 static inline struct kbi_task *task_of(pthread_t t)
 {
-	struct kbi_task **word = in_thread(t, &kbi_self_tls), *task, *hidden;
+	struct kbi_task **word = address_in_thread(t, &kbi_self_tls), *task, *hidden;
 
 	if (!t)
 		return NULL;
@@ -78,10 +78,10 @@ struct kb_thread *kbi_posix_thread(pthread_t id, bool *gone)
 
 bool kbi_posix_lives(const struct kb_thread *t)
 {
-	/* acquire: partner is the release in dispose */
+	/* acquire: partner is the release in kbi_thread_dispose */
 	enum kbi_task_kind kind = kbi_state_kind(a_load_acq(&t->task.state));
 
-	/* acquire: partner is the release in posix/thread.c, publish */
+	/* acquire: partner is the release in posix/thread.c, publish_light_thread */
 	return !kbi_posix_forked && kind != KBI_TASK_FREE && kind != KBI_TASK_DONE &&
 	       kind != KBI_TASK_FOREIGN &&
 	       __atomic_load_n(&t->posix, __ATOMIC_ACQUIRE);
@@ -117,7 +117,7 @@ int kbi_posix_owner_tid(void)
 
 /* ---- the first frame ------------------------------------------------------------------------- */
 
-static void *call(void *(*fn)(void *), void *arg)
+static void *call_thread_function(void *(*fn)(void *), void *arg)
 {
 	if (kbi_posix_me.c11)
 		return (void *)(intptr_t)((int (*)(void *))(uintptr_t)fn)(arg);
@@ -154,7 +154,7 @@ void *kbi_posix_frame(void *(*fn)(void *), void *arg)
 	} else {
 		__pthread_register_cancel(&buf);
 		kbi_posix_me.frame = (struct __jmp_buf_tag *)(void *)buf.__cancel_jmp_buf;
-		result = call(fn, arg);
+		result = call_thread_function(fn, arg);
 	}
 	__pthread_unregister_cancel(&buf);
 	return result;

@@ -17,7 +17,7 @@
 static const char variable[] = "LD_PRELOAD=", our_file[] = "libkochab-posix.so";
 
 /* True if the entry of n bytes is a path of this library. */
-static bool is_ours(const char *entry, size_t n)
+static bool is_own_preload_entry(const char *entry, size_t n)
 {
 	const char *slash = memrchr(entry, '/', n);
 	size_t skip = slash ? (size_t)(slash + 1 - entry) : 0;
@@ -28,14 +28,14 @@ static bool is_ours(const char *entry, size_t n)
 
 /* Removes this library from a list separated by spaces and colons. In place: nothing is allocated
  * so early. */
-static void take_out(char *list)
+static void remove_own_entries(char *list)
 {
 	char *to = list;
 
 	for (char *from = list; *from;) {
 		size_t n = strcspn(from, " :"), with = n + (from[n] != '\0');
 
-		if (!is_ours(from, n)) {
+		if (!is_own_preload_entry(from, n)) {
 			memmove(to, from, with);
 			to += with;
 		}
@@ -58,7 +58,7 @@ static void leave_children_alone(void)
 		char *value = *from + sizeof(variable) - 1;
 
 		if (strncmp(*from, variable, sizeof(variable) - 1) == 0) {
-			take_out(value);
+			remove_own_entries(value);
 			if (!*value)
 				continue;
 		}
@@ -84,7 +84,7 @@ static bool is_passed_over(void)
 
 /* Reads the options with which the process was started: many programs clear their environment
  * later. */
-__attribute__((constructor(101))) static void start(int argc, char **argv, char **envp)
+__attribute__((constructor(101))) static void start_drop_in(int argc, char **argv, char **envp)
 {
 	(void)argc;
 	kbi_posix_started = true;

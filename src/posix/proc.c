@@ -30,14 +30,14 @@ struct place {
 	const char *rest; /* the text after the number */
 };
 
-static const char *behind(const char *path, const char *prefix)
+static const char *text_after_prefix(const char *path, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
 	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
 }
 
-static bool ends(const char *at)
+static bool is_component_end(const char *at)
 {
 	return !*at || *at == '/';
 }
@@ -53,7 +53,7 @@ static long number_at(const char *at, const char **end)
 	for (i = 0; i < MOST && at[i] >= '0' && at[i] <= '9'; i++)
 		n = n * 10 + (at[i] - '0');
 	*end = at + i;
-	return i && *at != '0' && ends(*end) ? n : 0;
+	return i && *at != '0' && is_component_end(*end) ? n : 0;
 }
 
 /* True if the number is this process's or one of its threads'. */
@@ -62,7 +62,7 @@ static bool is_process(long number)
 	return number && (number == getpid() || kbi_bind_find(number));
 }
 
-static bool finds(const char *at, bool as_process, struct place *p)
+static bool find_numbered_thread(const char *at, bool as_process, struct place *p)
 {
 	long number = number_at(at, &p->rest);
 
@@ -73,11 +73,11 @@ static bool finds(const char *at, bool as_process, struct place *p)
 }
 
 /* Finds the thread for a path; `path` is the text after /proc/. */
-static bool finds_in_proc(const char *path, struct place *p)
+static bool find_in_proc_path(const char *path, struct place *p)
 {
 	const char *at, *end;
 
-	at = behind(path, "thread-self/");
+	at = text_after_prefix(path, "thread-self/");
 	if (at) {
 		p->t = kbi_bind_is_light() ? kbi_thread_of(kbi_self_raw()) : NULL;
 		p->number = kbi_signal_to(p->t).number;
@@ -85,40 +85,41 @@ static bool finds_in_proc(const char *path, struct place *p)
 		p->rest = at - 1;
 		return p->t;
 	}
-	at = behind(path, "self/task/");
+	at = text_after_prefix(path, "self/task/");
 	if (at)
-		return finds(at, false, p);
+		return find_numbered_thread(at, false, p);
 	if (!is_process(number_at(path, &end)))
 		return false;
-	at = behind(end, "/task/");
-	return at ? finds(at, false, p) : finds(path, true, p);
+	at = text_after_prefix(end, "/task/");
+	return at ? find_numbered_thread(at, false, p) : find_numbered_thread(path, true, p);
 }
 
 /* Finds the thread for a name relative to an open directory of /proc. */
-static bool finds_in(int dir, const char *path, struct place *p)
+static bool find_in_proc_dir(int dir, const char *path, struct place *p)
 {
 	struct statfs fs;
 
-	return finds(path, false, p) && !p->t->is_main && kbi_sys(SYS_fstatfs, dir, &fs) == 0 &&
-		fs.f_type == PROC_MAGIC;
+	return find_numbered_thread(path, false, p) && !p->t->is_main &&
+		kbi_sys(SYS_fstatfs, dir, &fs) == 0 && fs.f_type == PROC_MAGIC;
 }
 
-static bool find(int dir, const char *path, struct place *p)
+static bool find_path_thread(int dir, const char *path, struct place *p)
 {
 	const char *at;
 
 	if (*path == '/') {
-		at = behind(path, "/proc/");
-		return kbi_unlikely(at != NULL) && finds_in_proc(at, p);
+		at = text_after_prefix(path, "/proc/");
+		return kbi_unlikely(at != NULL) && find_in_proc_path(at, p);
 	}
-	return kbi_unlikely(*path >= '1' && *path <= '9') && dir >= 0 && finds_in(dir, path, p);
+	return kbi_unlikely(*path >= '1' && *path <= '9') && dir >= 0 &&
+		find_in_proc_dir(dir, path, p);
 }
 
 /* ---- which kernel thread ------------------------------------------------------------------ */
 
 /* Returns the kernel thread whose files are shown for t's: one in an equal state, or that of the
  * virtual processor t was on last. */
-static int tid_of(const struct kb_thread *t)
+static int shown_tid(const struct kb_thread *t)
 {
 	/* acquire: pairs with the release in kbi_handoff_begin */
 	int kind = kbi_state_kind(a_load_acq(&t->task.state)),
@@ -127,21 +128,21 @@ static int tid_of(const struct kb_thread *t)
 	return tid ? tid : kbi_bind_shown(t);
 }
 
-/* Like tid_of, but main has the process's first kernel thread unless that has been changed for a
+/* Like shown_tid, but main has the process's first kernel thread unless that has been changed for a
  * thread that keeps it. */
-static int tid_for(const struct kb_thread *t)
+static int shown_tid_or_main(const struct kb_thread *t)
 {
 	const struct kbi_body *first = kbi_body_of_tid(getpid());
 	int kept = kbi_bind_kept(t);
 
 	if (kept)
 		return kept;
-	return t->is_main && !(first && a_load_rlx(&first->changed)) ? getpid() : tid_of(t);
+	return t->is_main && !(first && a_load_rlx(&first->changed)) ? getpid() : shown_tid(t);
 }
 
-static bool name_kernels(const struct place *p, struct kbi_proc_path *to)
+static bool format_kernel_path(const struct place *p, struct kbi_proc_path *to)
 {
-	int tid = tid_for(p->t), process = kbi_sys_from.processes ? tid : getpid();
+	int tid = shown_tid_or_main(p->t), process = kbi_sys_from.processes ? tid : getpid();
 
 	if (p->as_process)
 		return snprintf(to->text, sizeof(to->text), "/proc/%d%s", tid,
@@ -181,7 +182,7 @@ static void write_text(int fd, const char *text)
 	write_all(fd, text, strlen(text));
 }
 
-static int number_of(const struct kb_thread *t)
+static int shown_number(const struct kb_thread *t)
 {
 	return (int)a_load_rlx(&t->number);
 }
@@ -193,7 +194,7 @@ static void copy_stat(int fd, const char *text, const char *name, const struct k
 	const char *rest = strrchr(text, ')');
 	char head[NAME + 32];
 
-	snprintf(head, sizeof(head), "%d (%s", number_of(t), name);
+	snprintf(head, sizeof(head), "%d (%s", shown_number(t), name);
 	write_text(fd, head);
 	write_text(fd, rest ? rest : text);
 }
@@ -203,7 +204,7 @@ static void copy_sched(int fd, const char *text, const char *name, const struct 
 	const char *rest = strstr(text, ", #threads");
 	char head[NAME + 32];
 
-	snprintf(head, sizeof(head), "%s (%d", name, number_of(t));
+	snprintf(head, sizeof(head), "%s (%d", name, shown_number(t));
 	write_text(fd, head);
 	write_text(fd, rest ? rest : text);
 }
@@ -215,15 +216,15 @@ static void copy_line(int fd, const char *line, size_t n, const char *name,
 {
 	char own[64];
 
-	if (behind(line, "Name:"))
+	if (text_after_prefix(line, "Name:"))
 		snprintf(own, sizeof(own), "Name:\t%s\n", name);
-	else if (behind(line, "Pid:"))
-		snprintf(own, sizeof(own), "Pid:\t%d\n", number_of(t));
-	else if (behind(line, "Tgid:"))
+	else if (text_after_prefix(line, "Pid:"))
+		snprintf(own, sizeof(own), "Pid:\t%d\n", shown_number(t));
+	else if (text_after_prefix(line, "Tgid:"))
 		snprintf(own, sizeof(own), "Tgid:\t%d\n", getpid());
-	else if (behind(line, "NSpid:"))
-		snprintf(own, sizeof(own), "NSpid:\t%d\n", number_of(t));
-	else if (behind(line, "SigBlk:"))
+	else if (text_after_prefix(line, "NSpid:"))
+		snprintf(own, sizeof(own), "NSpid:\t%d\n", shown_number(t));
+	else if (text_after_prefix(line, "SigBlk:"))
 		/* its kernel thread may block all signals while it is in a call */
 		snprintf(own, sizeof(own), "SigBlk:\t%016llx\n",
 			(unsigned long long)a_load_rlx(&t->signals.mask));
@@ -320,7 +321,7 @@ bool kbi_proc_other(int dir, const char *path, enum kbi_proc_how how, struct kbi
 	int saved = errno;
 
 	p->fd = -1;
-	if (kbi_likely(!find(dir, path, &at)) || !name_kernels(&at, p)) {
+	if (kbi_likely(!find_path_thread(dir, path, &at)) || !format_kernel_path(&at, p)) {
 		errno = saved;
 		return false;
 	}
@@ -357,17 +358,17 @@ bool kbi_proc_opens(int dir, const char *path, int how, int *r)
 
 bool kbi_proc_is_list(int dir, const char *path)
 {
-	const char *at = *path == '/' ? behind(path, "/proc/") : NULL, *end;
+	const char *at = *path == '/' ? text_after_prefix(path, "/proc/") : NULL, *end;
 
 	(void)dir;
 	if (kbi_likely(!at))
 		return false;
-	end = behind(at, "self");
+	end = text_after_prefix(at, "self");
 	if (!end)
-		end = behind(at, "thread-self");
+		end = text_after_prefix(at, "thread-self");
 	if (!end && is_process(number_at(at, &end)))
 		at = end;
-	end = end ? behind(end, "/task") : NULL;
+	end = end ? text_after_prefix(end, "/task") : NULL;
 	return end && (!*end || strcmp(end, "/") == 0) && kbi_vp_n && !kbi_posix_forked;
 }
 

@@ -49,13 +49,13 @@ static aptr idle;  /* stack of struct waiter; any thread, atomic */
 static a32 n_idle; /* about how many */
 static a32 n_word; /* threads with a waiter for a semaphore or a readers-writer lock */
 
-static void put_chain(struct waiter *first, struct waiter *last)
+static void push_idle_waiters(struct waiter *first, struct waiter *last)
 {
 	void *old = a_load_rlx(&idle);
 
 	do
 		last->next = old;
-	while (!a_cas_rel(&idle, &old, first)); /* release: pairs with the acquire in take */
+	while (!a_cas_rel(&idle, &old, first)); /* release: partner is take_or_make_waiter */
 }
 
 /* ---- by the caller itself ----------------------------------------------------------------- */
@@ -136,14 +136,14 @@ static int rwlock_aside(pthread_rwlock_t *l, bool write, clockid_t clock,
 
 /* ---- by a kernel thread of ours ----------------------------------------------------------- */
 
-static const struct timespec *limit(const struct waiter *w)
+static const struct timespec *limit_of_waiter(const struct waiter *w)
 {
 	return w->timed ? &w->until : NULL;
 }
 
 /* Ends the wait if the lightweight thread was cancelled. Then this kernel thread ends, and the
  * lightweight thread frees w. */
-static void cancelled(void *arg)
+static void on_waiter_cancelled(void *arg)
 {
 	struct waiter *w = arg;
 
@@ -159,8 +159,8 @@ static void wait_cond(struct waiter *w)
 
 	kbi_libc()->pthread_mutex_lock(&w->own);
 	kb_sem_post(&w->ready);
-	pthread_cleanup_push(cancelled, w);
-	e = kbi_proxy_cond_in_libc(w->object, &w->own, w->clock, limit(w));
+	pthread_cleanup_push(on_waiter_cancelled, w);
+	e = kbi_proxy_cond_in_libc(w->object, &w->own, w->clock, limit_of_waiter(w));
 	pthread_cleanup_pop(0);
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 	w->result = e;
@@ -171,9 +171,9 @@ static void wait_sem(struct waiter *w)
 {
 	int e;
 
-	pthread_cleanup_push(cancelled, w);
+	pthread_cleanup_push(on_waiter_cancelled, w);
 	/* signals are blocked here, except for libc's own */
-	e = sem_in_libc(w->object, w->clock, limit(w));
+	e = sem_in_libc(w->object, w->clock, limit_of_waiter(w));
 	pthread_cleanup_pop(0);
 	w->result = e;
 	kb_sem_post(&w->done);
@@ -183,10 +183,10 @@ static int wait_uncancelled(struct waiter *w)
 {
 	if (w->kind == JOB_BARRIER)
 		return kbi_libc()->pthread_barrier_wait(w->object);
-	return rwlock_in_libc(w->object, w->kind == JOB_WRITE, w->clock, limit(w));
+	return rwlock_in_libc(w->object, w->kind == JOB_WRITE, w->clock, limit_of_waiter(w));
 }
 
-static void *waiter_body(void *arg)
+static void *run_proxy_waiter(void *arg)
 {
 	struct waiter *w = arg;
 
@@ -214,16 +214,16 @@ static struct waiter *make_waiter(void)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
 
-	if (w && kbi_guardian_start(&w->id, waiter_body, w)) {
+	if (w && kbi_guardian_start(&w->id, run_proxy_waiter, w)) {
 		free(w);
 		w = NULL;
 	}
 	return w;
 }
 
-static struct waiter *take(void)
+static struct waiter *take_or_make_waiter(void)
 {
-	/* acquire: pairs with the release in put_chain */
+	/* acquire: pairs with the release in push_idle_waiters */
 	struct waiter *first = a_xchg_acqrel(&idle, NULL), *last;
 
 	if (!first)
@@ -235,29 +235,29 @@ static struct waiter *take(void)
 
 		while (last->next)
 			last = last->next;
-		put_chain(rest, last);
+		push_idle_waiters(rest, last);
 	}
 	return first;
 }
 
-static void tell(struct waiter *w, enum job kind)
+static void post_waiter_job(struct waiter *w, enum job kind)
 {
 	w->kind = kind;
 	kb_sem_post(&w->job);
 }
 
 /* Puts a waiter back that has done its work. */
-static void dismiss(struct waiter *w)
+static void release_waiter(struct waiter *w)
 {
 	if (a_add_rlx(&n_idle, 1) < IDLE_MAX) {
-		put_chain(w, w);
+		push_idle_waiters(w, w);
 		return;
 	}
 	a_sub_rlx(&n_idle, 1);
-	tell(w, JOB_QUIT);
+	post_waiter_job(w, JOB_QUIT);
 }
 
-static int try_own(void *m)
+static int try_waiter_mutex(void *m)
 {
 	return kbi_libc()->pthread_mutex_trylock(m);
 }
@@ -266,12 +266,12 @@ static int try_own(void *m)
 static void await_entry(struct waiter *w)
 {
 	kbi_sem_wait_asked(&w->ready, kbi_waitq_until(KBI_FOREVER));
-	kbi_delegate_wait(try_own, &w->own, NULL, CLOCK_MONOTONIC, NULL);
+	kbi_delegate_wait(try_waiter_mutex, &w->own, NULL, CLOCK_MONOTONIC, NULL);
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 }
 
 /* Calls w back: ECANCELED, or the result that it had before. */
-static int call_back(struct waiter *w)
+static int recall_waiter(struct waiter *w)
 {
 	int e;
 
@@ -281,7 +281,7 @@ static int call_back(struct waiter *w)
 	if (e == ECANCELED)
 		free(w);
 	else
-		tell(w, JOB_QUIT); /* its cancellation is pending */
+		post_waiter_job(w, JOB_QUIT); /* its cancellation is pending */
 	return e;
 }
 
@@ -296,13 +296,13 @@ static int await_result(struct waiter *w)
 		kbi_signal_resumed();
 	} while (e == EINTR);
 	if (e)
-		return call_back(w);
+		return recall_waiter(w);
 	e = w->result;
-	dismiss(w);
+	release_waiter(w);
 	return e;
 }
 
-static void begin(struct waiter *w, enum job kind, void *object, clockid_t clock,
+static void begin_waiter_job(struct waiter *w, enum job kind, void *object, clockid_t clock,
 	const struct timespec *abstime)
 {
 	w->object = object;
@@ -310,17 +310,17 @@ static void begin(struct waiter *w, enum job kind, void *object, clockid_t clock
 	w->timed = abstime != NULL;
 	if (abstime)
 		w->until = *abstime;
-	tell(w, kind);
+	post_waiter_job(w, kind);
 }
 
-static clockid_t clock_of(const pthread_cond_t *c)
+static clockid_t clock_of_shared_cond(const pthread_cond_t *c)
 {
 	return kbi_cond_flags(c) & KBI_COND_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
 /* Waits without a kernel thread that could be lost: each wait is a short sleep with a spurious
  * wake-up. The program checks its condition, and waits again. */
-static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+static int wait_cond_without_proxy(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime)
 {
 	uint64_t at = kbi_timer_now() + LOOK_NS, until = KBI_FOREVER;
@@ -328,7 +328,7 @@ static int look_soon(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 
 	if (e)
 		return e;
-	clock = clock < 0 ? clock_of(c) : clock;
+	clock = clock < 0 ? clock_of_shared_cond(c) : clock;
 	if (abstime)
 		until = kbi_timer_deadline(clock, abstime->tv_sec, abstime->tv_nsec);
 	kbi_timer_sleep(kbi_self(), at < until ? at : until);
@@ -346,18 +346,18 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	int e, locked;
 
 	if (kbi_guardian_may_be_lost())
-		return look_soon(c, m, clock, abstime);
+		return wait_cond_without_proxy(c, m, clock, abstime);
 	e = cond_aside(c, m, clock, abstime);
 	if (e >= 0)
 		return e;
-	w = take();
+	w = take_or_make_waiter();
 	if (!w)
-		return kbi_mutex_is_libcs(m) ? -1 : look_soon(c, m, clock, abstime);
-	begin(w, JOB_COND, c, clock, abstime);
+		return kbi_mutex_is_libcs(m) ? -1 : wait_cond_without_proxy(c, m, clock, abstime);
+	begin_waiter_job(w, JOB_COND, c, clock, abstime);
 	await_entry(w);
 	e = pthread_mutex_unlock(m);
 	if (e) { /* not the caller's mutex */
-		call_back(w);
+		recall_waiter(w);
 		return e;
 	}
 	e = await_result(w);
@@ -369,14 +369,14 @@ int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	return locked ? locked : e;
 }
 
-static struct waiter *take_for_word(void)
+static struct waiter *take_word_waiter(void)
 {
 	struct waiter *w = NULL;
 
 	if (kbi_guardian_may_be_lost())
 		return NULL;
 	if (a_add_rlx(&n_word, 1) < WORD_MAX)
-		w = take();
+		w = take_or_make_waiter();
 	if (!w)
 		a_sub_rlx(&n_word, 1);
 	return w;
@@ -392,10 +392,10 @@ static int wait_rwlock(pthread_rwlock_t *l, enum job kind, clockid_t clock,
 
 	if (e >= 0)
 		return e;
-	w = take_for_word();
+	w = take_word_waiter();
 	if (!w)
 		return -1;
-	begin(w, kind, l, clock, abstime);
+	begin_waiter_job(w, kind, l, clock, abstime);
 	e = await_result(w);
 	a_sub_rlx(&n_word, 1);
 	/* relaxed: the lock is held, and threads compare it only with their own number */
@@ -421,16 +421,16 @@ int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
 
 	if (e >= 0)
 		return e;
-	w = take_for_word();
+	w = take_word_waiter();
 	if (!w)
 		return -1;
-	begin(w, JOB_SEM, s, clock, abstime);
+	begin_waiter_job(w, JOB_SEM, s, clock, abstime);
 	e = kbi_sem_wait(&w->done, kbi_posix_until_cancelled(KBI_FOREVER));
 	if (e) {
-		e = call_back(w);
+		e = recall_waiter(w);
 	} else {
 		e = w->result;
-		dismiss(w);
+		release_waiter(w);
 	}
 	a_sub_rlx(&n_word, 1);
 	return e == ECANCELED ? EINTR : e;
@@ -439,13 +439,13 @@ int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
 int kbi_proxy_barrier(pthread_barrier_t *b)
 {
 	int e = barrier_aside(b);
-	struct waiter *w = e == ENOSYS ? take() : NULL;
+	struct waiter *w = e == ENOSYS ? take_or_make_waiter() : NULL;
 
 	if (e != ENOSYS)
 		return e;
 	if (!w)
 		return kbi_libc()->pthread_barrier_wait(b);
 	w->object = b;
-	tell(w, JOB_BARRIER);
+	post_waiter_job(w, JOB_BARRIER);
 	return await_result(w);
 }

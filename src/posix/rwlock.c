@@ -17,14 +17,14 @@ _Static_assert(_Alignof(kb_rwlock_t) <= _Alignof(pthread_rwlock_t), "it lies in 
 _Static_assert(offsetof(kb_rwlock_t, shared) == offsetof(pthread_rwlock_t, __data.__shared),
 	"libc's mark");
 
-static inline bool is_libcs(const pthread_rwlock_t *l)
+static inline bool is_libcs_rwlock(const pthread_rwlock_t *l)
 {
 	return kbi_unlikely(l->__data.__shared != 0);
 }
 
 /* Returns our lock before a wait or a wake-up, with its kind set: concurrent first callers all
  * store an equal value. */
-static inline kb_rwlock_t *ours(pthread_rwlock_t *l)
+static inline kb_rwlock_t *rwlock_of_pthread(pthread_rwlock_t *l)
 {
 	kb_rwlock_t *k = (kb_rwlock_t *)(void *)l;
 	uint32_t kind = l->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP
@@ -57,28 +57,28 @@ KBI_POSIX_API int pthread_rwlock_init(pthread_rwlock_t *restrict l,
 
 KBI_POSIX_API int pthread_rwlock_destroy(pthread_rwlock_t *l)
 {
-	if (is_libcs(l))
+	if (is_libcs_rwlock(l))
 		return kbi_libc()->pthread_rwlock_destroy(l);
 	return 0; /* libc does not check whether it is held */
 }
 
 KBI_POSIX_API int pthread_rwlock_tryrdlock(pthread_rwlock_t *l)
 {
-	if (is_libcs(l))
+	if (is_libcs_rwlock(l))
 		return kbi_libc()->pthread_rwlock_tryrdlock(l);
-	return kb_rwlock_tryrdlock(ours(l));
+	return kb_rwlock_tryrdlock(rwlock_of_pthread(l));
 }
 
 KBI_POSIX_API int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
 {
-	if (is_libcs(l))
+	if (is_libcs_rwlock(l))
 		return kbi_libc()->pthread_rwlock_trywrlock(l);
-	return kb_rwlock_trywrlock(ours(l));
+	return kb_rwlock_trywrlock(rwlock_of_pthread(l));
 }
 
 /* Unlocks and wakes all waiters here: many readers may go on at once. The lock may be gone after
  * the unlock: only its address is used. */
-static int unlock_libcs(pthread_rwlock_t *l)
+static int unlock_libcs_rwlock(pthread_rwlock_t *l)
 {
 	int e = kbi_libc()->pthread_rwlock_unlock(l);
 
@@ -88,27 +88,27 @@ static int unlock_libcs(pthread_rwlock_t *l)
 
 KBI_POSIX_API int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
-	if (is_libcs(l))
-		return unlock_libcs(l);
-	(void)kb_rwlock_unlock(ours(l)); /* of a lock that is not held: 0, as libc */
+	if (is_libcs_rwlock(l))
+		return unlock_libcs_rwlock(l);
+	(void)kb_rwlock_unlock(rwlock_of_pthread(l)); /* of a lock that is not held: 0, as libc */
 	return 0;
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
 
-static int try_read(void *l)
+static int try_libcs_rdlock(void *l)
 {
 	return kbi_libc()->pthread_rwlock_tryrdlock(l);
 }
 
-static int try_write(void *l)
+static int try_libcs_wrlock(void *l)
 {
 	return kbi_libc()->pthread_rwlock_trywrlock(l);
 }
 
 /* Waits for our lock. A signal handler may run meanwhile. EINTR: a cancellation came, or a kernel
  * thread's handler ran; the thread queues again. */
-static int wait_ours(kb_rwlock_t *l, bool write, uint64_t deadline)
+static int wait_our_rwlock(kb_rwlock_t *l, bool write, uint64_t deadline)
 {
 	int e;
 
@@ -122,81 +122,82 @@ static int wait_ours(kb_rwlock_t *l, bool write, uint64_t deadline)
 
 /* True if the caller holds it for writing: libc's trylock returns EBUSY where its lock returns
  * EDEADLK. */
-static bool is_own(const pthread_rwlock_t *l)
+static bool is_rwlock_writer(const pthread_rwlock_t *l)
 {
 	return l->__data.__cur_writer != 0 && l->__data.__cur_writer == kbi_posix_owner_tid();
 }
 
-static int wait_libcs(pthread_rwlock_t *l, bool write, clockid_t clock,
+static int wait_libcs_rwlock(pthread_rwlock_t *l, bool write, clockid_t clock,
 	const struct timespec *abstime)
 {
-	return write ? kbi_delegate_wait_long(try_write, kbi_proxy_write, l, &l->__data.__readers,
-		clock, abstime) :
-		       kbi_delegate_wait_long(try_read, kbi_proxy_read, l, &l->__data.__readers, clock,
-			abstime);
+	return write ? kbi_delegate_wait_long(try_libcs_wrlock, kbi_proxy_write, l,
+		&l->__data.__readers, clock, abstime) :
+		       kbi_delegate_wait_long(try_libcs_rdlock, kbi_proxy_read, l,
+			&l->__data.__readers, clock, abstime);
 }
 
-static int lock(pthread_rwlock_t *l, bool write)
+static int lock_rwlock(pthread_rwlock_t *l, bool write)
 {
-	if (!is_libcs(l))
-		return wait_ours(ours(l), write, KBI_FOREVER);
+	if (!is_libcs_rwlock(l))
+		return wait_our_rwlock(rwlock_of_pthread(l), write, KBI_FOREVER);
 	if (!kbi_posix_light())
 		return write ? kbi_libc()->pthread_rwlock_wrlock(l) : kbi_libc()->pthread_rwlock_rdlock(l);
-	if (is_own(l))
+	if (is_rwlock_writer(l))
 		return EDEADLK;
-	return wait_libcs(l, write, CLOCK_MONOTONIC, NULL);
+	return wait_libcs_rwlock(l, write, CLOCK_MONOTONIC, NULL);
 }
 
-static int lock_until(pthread_rwlock_t *l, bool write, clockid_t clock,
+static int lock_rwlock_until(pthread_rwlock_t *l, bool write, clockid_t clock,
 	const struct timespec *abstime)
 {
 	int e;
 
 	if (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok(abstime))
 		return EINVAL;
-	if (is_libcs(l) && !kbi_posix_light())
+	if (is_libcs_rwlock(l) && !kbi_posix_light())
 		return write ? kbi_libc()->pthread_rwlock_clockwrlock(l, clock, abstime) :
 			       kbi_libc()->pthread_rwlock_clockrdlock(l, clock, abstime);
-	if (is_libcs(l))
-		return is_own(l) ? EDEADLK : wait_libcs(l, write, clock, abstime);
-	e = write ? kb_rwlock_trywrlock(ours(l)) : kb_rwlock_tryrdlock(ours(l));
+	if (is_libcs_rwlock(l))
+		return is_rwlock_writer(l) ? EDEADLK : wait_libcs_rwlock(l, write, clock, abstime);
+	e = write ? kb_rwlock_trywrlock(rwlock_of_pthread(l)) :
+		kb_rwlock_tryrdlock(rwlock_of_pthread(l));
 	if (e != EBUSY)
 		return e;
-	return wait_ours(ours(l), write, kbi_posix_deadline(clock, abstime));
+	return wait_our_rwlock(rwlock_of_pthread(l), write, kbi_posix_deadline(clock, abstime));
 }
 
 KBI_POSIX_API int pthread_rwlock_rdlock(pthread_rwlock_t *l)
 {
-	return lock(l, false);
+	return lock_rwlock(l, false);
 }
 
 KBI_POSIX_API int pthread_rwlock_wrlock(pthread_rwlock_t *l)
 {
-	return lock(l, true);
+	return lock_rwlock(l, true);
 }
 
 KBI_POSIX_API int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict l,
 	const struct timespec *restrict abstime)
 {
-	return lock_until(l, false, CLOCK_REALTIME, abstime);
+	return lock_rwlock_until(l, false, CLOCK_REALTIME, abstime);
 }
 
 KBI_POSIX_API int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict l,
 	const struct timespec *restrict abstime)
 {
-	return lock_until(l, true, CLOCK_REALTIME, abstime);
+	return lock_rwlock_until(l, true, CLOCK_REALTIME, abstime);
 }
 
 KBI_POSIX_API int pthread_rwlock_clockrdlock(pthread_rwlock_t *restrict l, clockid_t clock,
 					     const struct timespec *restrict abstime)
 {
-	return lock_until(l, false, clock, abstime);
+	return lock_rwlock_until(l, false, clock, abstime);
 }
 
 KBI_POSIX_API int pthread_rwlock_clockwrlock(pthread_rwlock_t *restrict l, clockid_t clock,
 					     const struct timespec *restrict abstime)
 {
-	return lock_until(l, true, clock, abstime);
+	return lock_rwlock_until(l, true, clock, abstime);
 }
 
 KBI_POSIX_ALIAS(__pthread_rwlock_init, pthread_rwlock_init);

@@ -37,27 +37,27 @@ static struct kbi_sentry *lists[LISTS]; /* under lock */
 static unsigned n;                      /* number of sentries; under lock */
 static a32 lock;
 
-static void enter(void)
+static void lock_sentries(void)
 {
 	kbi_np_enter(kbi_self());
 	kbi_lock_take(&lock);
 }
 
-static void leave(void)
+static void unlock_sentries(void)
 {
 	kbi_lock_leave(&lock);
 	kbi_np_leave(kbi_self());
 }
 
-static struct kbi_sentry **list_of(const uint32_t *word)
+static struct kbi_sentry **sentry_list(const uint32_t *word)
 {
 	return &lists[((uintptr_t)word >> 3) % LISTS];
 }
 
 /* Finds the word's sentry. Call under lock. */
-static struct kbi_sentry *find(const uint32_t *word)
+static struct kbi_sentry *find_sentry(const uint32_t *word)
 {
-	struct kbi_sentry *s = *list_of(word);
+	struct kbi_sentry *s = *sentry_list(word);
 
 	while (s && s->word != word)
 		s = s->next;
@@ -65,9 +65,9 @@ static struct kbi_sentry *find(const uint32_t *word)
 }
 
 /* Takes s out of the table. Call under lock. */
-static void take_out(struct kbi_sentry *s)
+static void unlink_sentry(struct kbi_sentry *s)
 {
-	struct kbi_sentry **at = list_of(s->word);
+	struct kbi_sentry **at = sentry_list(s->word);
 
 	while (*at != s)
 		at = &(*at)->next;
@@ -78,7 +78,7 @@ static void take_out(struct kbi_sentry *s)
 /* ---- the kernel thread -------------------------------------------------------------------- */
 
 /* Waits for a job. False: the sentry ends. */
-static bool is_needed(struct kbi_sentry *s)
+static bool await_sentry_job(struct kbi_sentry *s)
 {
 	bool armed = false, ends = false;
 
@@ -86,25 +86,25 @@ static bool is_needed(struct kbi_sentry *s)
 		struct kbi_until soon = { kbi_timer_now() + STAY_S * UINT64_C(1000000000), NULL };
 		int e = kbi_sem_wait(&s->job, soon);
 
-		enter();
+		lock_sentries();
 		armed = s->armed && !s->over;
 		ends = s->over || (e && !armed && s->users == 0);
 		if (ends && !s->over)
-			take_out(s);
+			unlink_sentry(s);
 		s->looking = armed;
-		leave();
+		unlock_sentries();
 	}
 	return armed;
 }
 
-static void wake_one(const uint32_t *word, bool woken)
+static void wake_sentry_waiter(const uint32_t *word, bool woken)
 {
 	if (kbi_park_wake(word, 1, KBI_PARKED_WITH_SENTRY) == 0 && woken)
 		kbi_sys_futex_wake_shared(word, 1);
 }
 
 /* Waits at the word, and wakes, until no thread has parked since the last wake-up. */
-static void look(struct kbi_sentry *s)
+static void watch_sentry_word(struct kbi_sentry *s)
 {
 	static const struct timespec stay = { STAY_S, 0 };
 	bool again = true;
@@ -113,34 +113,34 @@ static void look(struct kbi_sentry *s)
 		uint32_t seen;
 		long r;
 
-		enter();
+		lock_sentries();
 		s->armed = false;
 		seen = s->seen;
-		leave();
+		unlock_sentries();
 		r = kbi_sys_futex_wait_shared(s->word, seen, &stay);
 		if (r != -EINTR && r != -ETIMEDOUT)
-			wake_one(s->word, r == 0);
-		enter();
+			wake_sentry_waiter(s->word, r == 0);
+		lock_sentries();
 		again = s->armed || ((r == -EINTR || r == -ETIMEDOUT) && s->users);
 		s->looking = again;
-		leave();
+		unlock_sentries();
 	}
 }
 
-static void *sentry_body(void *arg)
+static void *run_sentry(void *arg)
 {
 	struct kbi_sentry *s = arg;
 
 	kbi_guardian_block_signals();
-	while (is_needed(s))
-		look(s);
+	while (await_sentry_job(s))
+		watch_sentry_word(s);
 	free(s);
 	return NULL;
 }
 
 /* ---- the waiting thread ------------------------------------------------------------------- */
 
-static struct kbi_sentry *make(const uint32_t *word)
+static struct kbi_sentry *make_sentry(const uint32_t *word)
 {
 	struct kbi_sentry *s = calloc(1, sizeof(*s));
 	pthread_t id;
@@ -148,7 +148,7 @@ static struct kbi_sentry *make(const uint32_t *word)
 	if (!s)
 		return NULL;
 	s->word = word;
-	if (kbi_guardian_start(&id, sentry_body, s) == 0)
+	if (kbi_guardian_start(&id, run_sentry, s) == 0)
 		return s;
 	free(s);
 	return NULL;
@@ -156,22 +156,22 @@ static struct kbi_sentry *make(const uint32_t *word)
 
 /* Puts the new sentry into the table, unless another thread has made one; returns the one in the
  * table. */
-static struct kbi_sentry *enlist(struct kbi_sentry *made)
+static struct kbi_sentry *enlist_sentry(struct kbi_sentry *made)
 {
 	struct kbi_sentry *s;
 
-	enter();
-	s = find(made->word);
+	lock_sentries();
+	s = find_sentry(made->word);
 	if (s) {
 		made->over = true;
 	} else {
 		s = made;
-		s->next = *list_of(s->word);
-		*list_of(s->word) = s;
+		s->next = *sentry_list(s->word);
+		*sentry_list(s->word) = s;
 		n++;
 	}
 	s->users++;
-	leave();
+	unlock_sentries();
 	if (s != made)
 		kb_sem_post(&made->job);
 	return s;
@@ -184,47 +184,47 @@ struct kbi_sentry *kbi_sentry_begin(const uint32_t *word)
 
 	if (kbi_guardian_may_be_lost())
 		return NULL;
-	enter();
-	s = find(word);
+	lock_sentries();
+	s = find_sentry(word);
 	if (s)
 		s->users++;
 	full = n >= MAX;
-	leave();
+	unlock_sentries();
 	if (s || full)
 		return s;
-	s = make(word);
-	return s ? enlist(s) : NULL;
+	s = make_sentry(word);
+	return s ? enlist_sentry(s) : NULL;
 }
 
 void kbi_sentry_end(struct kbi_sentry *s, bool got)
 {
 	const uint32_t *word = s->word;
 
-	enter();
+	lock_sentries();
 	s->users--;
-	leave();
+	unlock_sentries();
 	if (!got)
-		wake_one(word, true);
+		wake_sentry_waiter(word, true);
 }
 
-static void arm(struct kbi_sentry *s, uint32_t seen)
+static void arm_sentry(struct kbi_sentry *s, uint32_t seen)
 {
 	bool post;
 
-	enter();
+	lock_sentries();
 	post = !s->looking && !s->armed;
 	s->armed = true;
 	s->seen = seen;
-	leave();
+	unlock_sentries();
 	if (post)
 		kb_sem_post(&s->job);
 }
 
 /* Arms the sentry; called when the caller is parked, and before each of its sleeps. Returns EINTR
  * after a signal. */
-static int arm_and_stop(struct kbi_task *self)
+static int arm_before_sleep(struct kbi_task *self)
 {
-	arm(kbi_posix_me.sentry, kbi_posix_me.sentry_seen);
+	arm_sentry(kbi_posix_me.sentry, kbi_posix_me.sentry_seen);
 	return kbi_posix_stop_signal(self);
 }
 
@@ -233,5 +233,5 @@ void kbi_sentry_sleep(struct kbi_sentry *s, uint32_t seen, uint64_t until)
 	kbi_posix_me.sentry = s;
 	kbi_posix_me.sentry_seen = seen;
 	kbi_park_wait_until(s->word, seen, KBI_PARKED_WITH_SENTRY,
-		(struct kbi_until){ until, arm_and_stop });
+		(struct kbi_until){ until, arm_before_sleep });
 }

@@ -44,32 +44,32 @@ struct action {
 
 enum { RESTORER = 0x04000000 }; /* the kernel's SA_RESTORER, on machines that have it */
 
-static void handle(int sig)
+static void handle_setid_signal(int sig)
 {
 	(void)sig;
 	kbi_sys(current.nr, current.a, current.b, current.c);
-	/* release: pairs with the acquire in tell */
+	/* release: pairs with the acquire in apply_setid_to_tid */
 	a_store_rel(&answered, 1);
 	kbi_sys_futex_wake(&answered, 1);
 }
 
-static long action(int sig, const struct action *new, struct action *old)
+static long call_rt_sigaction(int sig, const struct action *new, struct action *old)
 {
 	return kbi_sys(SYS_rt_sigaction, sig, new, old, 8);
 }
 
-static void install(struct action *before)
+static void install_setid_handler(struct action *before)
 {
 	struct action ours;
 
-	action(SIGNAL_SETID, NULL, before);
+	call_rt_sigaction(SIGNAL_SETID, NULL, before);
 	ours = *before;
 	/* libc's is not installed yet: any handler that libc installed shows how a handler returns */
 	if ((uintptr_t)ours.handler <= 1)
-		action(SIGSEGV, NULL, &ours);
-	ours.handler = handle;
+		call_rt_sigaction(SIGSEGV, NULL, &ours);
+	ours.handler = handle_setid_signal;
 	ours.rest[0] = (ours.rest[0] & RESTORER) | SA_RESTART | SA_ONSTACK;
-	action(SIGNAL_SETID, &ours, NULL);
+	call_rt_sigaction(SIGNAL_SETID, &ours, NULL);
 }
 
 /* ---- one kernel thread -------------------------------------------------------------------- */
@@ -80,14 +80,14 @@ static long send_to(int tid, int sig)
 }
 
 /* Signals a kernel thread and waits until it has answered or is gone. */
-static void tell(int tid)
+static void apply_setid_to_tid(int tid)
 {
 	static const struct timespec look_again = { 0, 10000000 };
 
 	a_store_rlx(&answered, 0);
 	if (send_to(tid, SIGNAL_SETID))
 		return;
-	/* acquire: pairs with the release in handle */
+	/* acquire: pairs with the release in handle_setid_signal */
 	while (!a_load_acq(&answered)) {
 		kbi_sys_futex_wait(&answered, 0, &look_again);
 		if (send_to(tid, 0))
@@ -96,7 +96,7 @@ static void tell(int tid)
 }
 
 /* Stores the lines of its status that contain its identity; empty: the thread is gone. */
-static void identity(int tid, char *text, size_t size)
+static void read_tid_identity(int tid, char *text, size_t size)
 {
 	char path[64], all[STATUS];
 	long n;
@@ -126,7 +126,7 @@ struct dirent64_head {
 };
 
 /* Calls fn for each kernel thread except the caller's; returns how often fn returned true. */
-static int for_others(bool (*fn)(int tid, const char *own), const char *own)
+static int for_each_other_tid(bool (*fn)(int tid, const char *own), const char *own)
 {
 	char buf[DIRENTS] KBI_ALIGNED(8);
 	KBI_FD_BRIEFLY();
@@ -152,34 +152,34 @@ static int for_others(bool (*fn)(int tid, const char *own), const char *own)
 }
 
 /* Changes a thread if its identity differs. True: it did, and the thread has been told. */
-static bool bring_along(int tid, const char *own)
+static bool update_tid_identity(int tid, const char *own)
 {
 	char theirs[STATUS];
 
-	identity(tid, theirs, sizeof(theirs));
+	read_tid_identity(tid, theirs, sizeof(theirs));
 	if (theirs[0] == 0 || strcmp(theirs, own) == 0)
 		return false;
-	tell(tid);
+	apply_setid_to_tid(tid);
 	return true;
 }
 
-static void broadcast(void)
+static void broadcast_setid(void)
 {
 	char own[STATUS];
 	struct action before;
 	int passes = 0;
 
-	identity(kbi_sys_gettid(), own, sizeof(own));
-	install(&before);
-	while (for_others(bring_along, own))
+	read_tid_identity(kbi_sys_gettid(), own, sizeof(own));
+	install_setid_handler(&before);
+	while (for_each_other_tid(update_tid_identity, own))
 		if (++passes > PASSES)
 			kbi_sys_fatal("set*id: a kernel thread kept its old identity");
-	action(SIGNAL_SETID, &before, NULL);
+	call_rt_sigaction(SIGNAL_SETID, &before, NULL);
 }
 
 /* Makes the call in each process, where virtual processors are processes, while all stand still: a
  * process that has given up its rights could not ask the next. */
-static long in_processes(const struct call *c)
+static long apply_setid_to_processes(const struct call *c)
 {
 	struct kbi_everywhere_call all =
 		{ .nr = c->nr, .arg = { c->a, c->b, c->c }, .rights = true, .pointer = -1 };
@@ -192,7 +192,7 @@ static long in_processes(const struct call *c)
 	return r;
 }
 
-static int everywhere(long nr, long a, long b, long c)
+static int apply_setid(long nr, long a, long b, long c)
 {
 	uint32_t free = 0;
 	long r;
@@ -208,9 +208,9 @@ static int everywhere(long nr, long a, long b, long c)
 	kbi_tcb_freeze(); /* may wait, as a thread */
 	kbi_np_enter(kbi_self());
 	current = (struct call){ nr, a, b, c };
-	r = kbi_sys_from.processes ? in_processes(&current) : kbi_sys(nr, a, b, c);
+	r = kbi_sys_from.processes ? apply_setid_to_processes(&current) : kbi_sys(nr, a, b, c);
 	if (r == 0)
-		broadcast();
+		broadcast_setid();
 	kbi_np_leave(kbi_self());
 	kbi_tcb_thaw();
 	/* release: pairs with the acquire of `busy` above */
@@ -230,34 +230,36 @@ static bool by_libc(void)
 
 KBI_POSIX_API int setuid(uid_t id)
 {
-	return by_libc() ? kbi_libc()->setuid(id) : everywhere(SYS_setuid, id, 0, 0);
+	return by_libc() ? kbi_libc()->setuid(id) : apply_setid(SYS_setuid, id, 0, 0);
 }
 
 KBI_POSIX_API int setgid(gid_t id)
 {
-	return by_libc() ? kbi_libc()->setgid(id) : everywhere(SYS_setgid, id, 0, 0);
+	return by_libc() ? kbi_libc()->setgid(id) : apply_setid(SYS_setgid, id, 0, 0);
 }
 
 KBI_POSIX_API int setresuid(uid_t r, uid_t e, uid_t s)
 {
 	return by_libc() ? kbi_libc()->setresuid(r, e, s)
-		: everywhere(SYS_setresuid, (int)r, (int)e, (int)s);
+		: apply_setid(SYS_setresuid, (int)r, (int)e, (int)s);
 }
 
 KBI_POSIX_API int setresgid(gid_t r, gid_t e, gid_t s)
 {
 	return by_libc() ? kbi_libc()->setresgid(r, e, s)
-		: everywhere(SYS_setresgid, (int)r, (int)e, (int)s);
+		: apply_setid(SYS_setresgid, (int)r, (int)e, (int)s);
 }
 
 KBI_POSIX_API int setreuid(uid_t r, uid_t e)
 {
-	return by_libc() ? kbi_libc()->setreuid(r, e) : everywhere(SYS_setreuid, (int)r, (int)e, 0);
+	return by_libc() ? kbi_libc()->setreuid(r, e)
+		: apply_setid(SYS_setreuid, (int)r, (int)e, 0);
 }
 
 KBI_POSIX_API int setregid(gid_t r, gid_t e)
 {
-	return by_libc() ? kbi_libc()->setregid(r, e) : everywhere(SYS_setregid, (int)r, (int)e, 0);
+	return by_libc() ? kbi_libc()->setregid(r, e)
+		: apply_setid(SYS_setregid, (int)r, (int)e, 0);
 }
 
 KBI_POSIX_API int seteuid(uid_t e)
@@ -266,7 +268,7 @@ KBI_POSIX_API int seteuid(uid_t e)
 		errno = EINVAL;
 		return -1;
 	}
-	return by_libc() ? kbi_libc()->seteuid(e) : everywhere(SYS_setresuid, -1, (int)e, -1);
+	return by_libc() ? kbi_libc()->seteuid(e) : apply_setid(SYS_setresuid, -1, (int)e, -1);
 }
 
 KBI_POSIX_API int setegid(gid_t e)
@@ -275,13 +277,13 @@ KBI_POSIX_API int setegid(gid_t e)
 		errno = EINVAL;
 		return -1;
 	}
-	return by_libc() ? kbi_libc()->setegid(e) : everywhere(SYS_setresgid, -1, (int)e, -1);
+	return by_libc() ? kbi_libc()->setegid(e) : apply_setid(SYS_setresgid, -1, (int)e, -1);
 }
 
 KBI_POSIX_API int setgroups(size_t n, const gid_t *groups)
 {
 	return by_libc() ? kbi_libc()->setgroups(n, groups)
-		: everywhere(SYS_setgroups, (long)n, (long)groups, 0);
+		: apply_setid(SYS_setgroups, (long)n, (long)groups, 0);
 }
 
 /* Defined since libc's initgroups calls libc's own setgroups inside. */

@@ -27,7 +27,7 @@ int kbi_shared_refuse(enum kbi_shared kind)
 	return ENOTSUP;
 }
 
-static uint32_t word(const void *object, size_t at)
+static uint32_t read_object_word(const void *object, size_t at)
 {
 	uint32_t w;
 
@@ -103,7 +103,8 @@ static bool knows_barriers(void)
 	kbi_libc()->pthread_barrier_init(&own, &a, 1);
 	pthread_barrierattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
 	kbi_libc()->pthread_barrier_init(&shared, &a, 1);
-	return word(&shared, KBI_SHARED_BARRIER_AT) && !word(&own, KBI_SHARED_BARRIER_AT);
+	return read_object_word(&shared, KBI_SHARED_BARRIER_AT) &&
+		!read_object_word(&own, KBI_SHARED_BARRIER_AT);
 }
 
 /* The value is in the numerically lower half of the 64 bits; our code reads it and waits for it. */
@@ -114,8 +115,9 @@ static bool knows_sems(void)
 
 	kbi_libc()->sem_init(&own, 0, VALUE);
 	kbi_libc()->sem_init(&shared, 1, VALUE);
-	return word(&shared, KBI_SHARED_SEM_AT) && !word(&own, KBI_SHARED_SEM_AT) &&
-		word(&shared, VALUE_AT) == VALUE;
+	return read_object_word(&shared, KBI_SHARED_SEM_AT) &&
+		!read_object_word(&own, KBI_SHARED_SEM_AT) &&
+		read_object_word(&shared, VALUE_AT) == VALUE;
 }
 
 void kbi_shared_learn(void)

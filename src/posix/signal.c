@@ -4,8 +4,8 @@
  * through: its signals go to the signal dispatcher (the "postman", signal_post). Faults and the
  * runtime's tick are never blocked.
  * Callers: this room; the core, through pointers set in kbi_signal_started; `sync` asks
- * kbi_posix_stop_signal. Runs on the thread's stack, `returns` also on a handler's. No locks.
- * Functions that run a program's handler may switch. */
+ * kbi_posix_stop_signal. Runs on the thread's stack, `on_tick_return` also on a handler's. No
+ * locks. Functions that run a program's handler may switch. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
@@ -89,7 +89,7 @@ bool kbi_signal_take_own(uint64_t *left, siginfo_t *info)
 /* Drops signals of own_calls that the last thread here blocked and that belong to a call that no
  * code of ours saw (libc's stdio): these are not for the next thread, and are lost. Signals that a
  * process has sent to the kernel thread stay. */
-static KBI_NOINLINE void drop_others(struct kbi_vp *vp)
+static KBI_NOINLINE void drop_others_signals(struct kbi_vp *vp)
 {
 	uint64_t left = own_calls;
 	siginfo_t info;
@@ -107,7 +107,7 @@ static inline void part_from_others(struct kbi_vp *vp, struct kbi_task *self, ui
 
 	if (kbi_unlikely(who != NULL) && who != self &&
 		(a_load_rlx(&kbi_signal_vp_mask[vp->id]) & ~mask & own_calls))
-		drop_others(vp);
+		drop_others_signals(vp);
 	if (kbi_unlikely(self && (mask & own_calls)))
 		a_store_rlx(&withheld[vp->id], self);
 }
@@ -138,7 +138,7 @@ void kbi_signal_open_again(struct kbi_task *self)
 }
 
 /* Tests whether the kernel thread has self's mask. If self is switched away during the test,
- * `returns` has set the mask at its new place when self resumes. */
+ * `on_tick_return` has set the mask at its new place when self resumes. */
 static inline bool has_mask(struct kbi_task *self)
 {
 	const struct kbi_vp *vp = self->vp;
@@ -201,7 +201,7 @@ void kbi_signal_returns_idle(struct kbi_vp *vp, void *context)
 }
 
 /* Called when vp has got another kernel thread, which blocks all signals. */
-static void adopted(struct kbi_vp *vp)
+static void on_vp_adopted(struct kbi_vp *vp)
 {
 	uint64_t mask = a_load_rlx(&kbi_signal_watch) ? kbi_signal_closed : base_mask;
 
@@ -213,7 +213,7 @@ static void adopted(struct kbi_vp *vp)
 /* Called when self is about to block in the kernel without its VP. Signals go directly to self's
  * kernel thread from here on. That kernel thread may have another thread's mask, because self has
  * not brought its own mask if it resumed in the core or in libc. */
-static void departs(struct kbi_task *self, void *context)
+static void on_thread_departure(struct kbi_task *self, void *context)
 {
 	if (!a_load_rlx(&kbi_signal_watch))
 		return;
@@ -225,7 +225,7 @@ static void departs(struct kbi_task *self, void *context)
 
 /* Called when vp gets another kernel thread, on which self runs. The kernel has self's mask there,
  * and perhaps a handler's in addition. */
-static void takes(struct kbi_vp *vp, struct kbi_task *self)
+static void on_vp_takeover(struct kbi_vp *vp, struct kbi_task *self)
 {
 	uint64_t mask = a_load_rlx(kbi_signal_mask(self));
 
@@ -236,7 +236,7 @@ static void takes(struct kbi_vp *vp, struct kbi_task *self)
 
 /* Moves signals of `set` that are pending for the caller's kernel thread, and that self blocks, to
  * self's list. */
-static void claim(struct kbi_task *self, uint64_t set)
+static void claim_blocked_signals(struct kbi_task *self, uint64_t set)
 {
 	uint64_t left = set & a_load_rlx(kbi_signal_mask(self));
 	siginfo_t info;
@@ -252,15 +252,15 @@ void kbi_signal_claim(int sig)
 	if (!self || !(a_load_rlx(kbi_signal_mask(self)) & BIT(sig)))
 		return;
 	kbi_np_enter(self);
-	claim(self, BIT(sig));
+	claim_blocked_signals(self, BIT(sig));
 	kbi_np_leave(self);
 }
 
 /* Called when self leaves its kernel thread, which then waits, without a thread, until it becomes a
  * VP again. */
-static void leaves(struct kbi_task *self)
+static void on_kernel_thread_left(struct kbi_task *self)
 {
-	claim(self, own_calls);
+	claim_blocked_signals(self, own_calls);
 	kbi_signal_kernel_mask(kbi_signal_closed);
 	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
 }
@@ -270,7 +270,7 @@ static void leaves(struct kbi_task *self)
  * the tick interrupted. All signals are blocked until then, and self's mask is in the context that
  * is returned to. If self sent itself signals now, they would wait at the kernel thread; self might
  * be elsewhere, with its next signals, when they come. */
-static void returns(struct kbi_task *self, void *context)
+static void on_tick_return(struct kbi_task *self, void *context)
 {
 	bool watch = a_load_rlx(&kbi_signal_watch);
 
@@ -325,7 +325,7 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 
 /* Checks that libc keeps the real-time signals that we expect; SIGRTMIN tells where the program's
  * signals begin. */
-static void ask_signals(void)
+static void check_libc_signals(void)
 {
 	const char *what = "signals of libc's";
 
@@ -340,12 +340,12 @@ void kbi_signal_start(void)
 {
 	if (kbi_vp_n)
 		return;
-	ask_signals();
+	check_libc_signals();
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &base_mask, KBI_MASK_BYTES);
 	for (unsigned i = 0; i < KBI_MAX_VPS; i++)
 		a_store_rlx(&kbi_signal_vp_mask[i], base_mask);
 	/* before that, a handler would find a kernel thread that runs no thread */
-	kbi_spare_adopted = adopted;
+	kbi_spare_adopted = on_vp_adopted;
 	kbi_preempt_is_shared = true;
 	kbi_signal_adopt_handlers();
 	kbi_sys(SYS_sigaltstack, NULL, &alternate);
@@ -376,10 +376,10 @@ void kbi_signal_started(void)
 	kbi_signal_opened(~base_mask);
 	kbi_agent_sleeps = close_sleeper;
 	kbi_quantum_room = kbi_signal_room;
-	kbi_handoff_leaves = leaves;
-	kbi_handoff_takes = takes;
-	kbi_handoff_departs = departs;
-	kbi_preempt_returns = returns;
+	kbi_handoff_leaves = on_kernel_thread_left;
+	kbi_handoff_takes = on_vp_takeover;
+	kbi_handoff_departs = on_thread_departure;
+	kbi_preempt_returns = on_tick_return;
 	kbi_warden_knock = kbi_signal_knock;
 	if (base_mask || kbi_signal_any_handler())
 		kbi_signal_need_post();
@@ -459,7 +459,7 @@ int kbi_posix_stop_signal(struct kbi_task *self)
 	return kbi_unlikely(kbi_cancel_async()) ? EINTR : 0;
 }
 
-static inline __attribute__((always_inline)) bool resume(void);
+static inline __attribute__((always_inline)) bool take_resumed_signals(void);
 
 /* Runs handlers while self keeps its place in the queue; then EAGAIN, because the wake-up may have
  * come while the handler slept. An asynchronous cancellation leaves the queue first. */
@@ -469,12 +469,12 @@ int kbi_posix_stop_in_place(struct kbi_task *self)
 
 	if (kbi_likely(!e) || !self->vp || kbi_cancel_async())
 		return e;
-	resume();
+	take_resumed_signals();
 	return EAGAIN;
 }
 
 /* Takes the next signal that self lets through and handles it; false: there is none. */
-static bool take_next(struct kbi_task *self, bool *ends_call)
+static bool take_next_signal(struct kbi_task *self, bool *ends_call)
 {
 	siginfo_t info;
 	int sig;
@@ -491,13 +491,13 @@ static bool take_next(struct kbi_task *self, bool *ends_call)
 
 /* Handles what was sent to self, which is in a blocking call on a kernel thread of its own. The
  * kernel thread gets the signals as any kernel thread does. */
-static void take_away(struct kbi_task *self)
+static void take_signals_in_call(struct kbi_task *self)
 {
 	bool unused = false;
 
 	if (kbi_signal_is_bound(kbi_thread_of(self)))
 		kbi_signal_push(self);
-	while (kbi_signal_lets_in(self) && take_next(self, &unused))
+	while (kbi_signal_lets_in(self) && take_next_signal(self, &unused))
 		;
 }
 
@@ -514,7 +514,7 @@ void kbi_signal_let_in(struct kbi_task *self)
 		kbi_signal_knock(kbi_sys_gettid());
 }
 
-static KBI_NOINLINE bool resume_changing(struct kbi_task *self)
+static KBI_NOINLINE bool take_resumed_signals_slow(struct kbi_task *self)
 {
 	bool ends_call = false;
 	int saved = errno;
@@ -522,14 +522,14 @@ static KBI_NOINLINE bool resume_changing(struct kbi_task *self)
 	if (!self) {
 		self = kbi_self_raw();
 		if (self && kbi_handoff_is_away(kbi_thread_of(self)))
-			take_away(self);
+			take_signals_in_call(self);
 		if (kbi_cancel_async())
 			kbi_cancel_act();
 		return false;
 	}
 	bring_mask(self);
 	while (kbi_unlikely(kbi_signal_lets_in(self))) {
-		if (!take_next(self, &ends_call))
+		if (!take_next_signal(self, &ends_call))
 			break;
 		if (kbi_unlikely(!self->vp))
 			/* the handler has forked, and this is the child: libc's functions from here on */
@@ -542,18 +542,18 @@ static KBI_NOINLINE bool resume_changing(struct kbi_task *self)
 	return ends_call;
 }
 
-static inline __attribute__((always_inline)) bool resume(void)
+static inline __attribute__((always_inline)) bool take_resumed_signals(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
 	if (kbi_likely(self && has_mask(self) && !kbi_signal_lets_in(self) && !kbi_cancel_async()))
 		return false;
-	return resume_changing(self);
+	return take_resumed_signals_slow(self);
 }
 
 bool kbi_signal_resumed_slow(void)
 {
-	bool ends_call = resume();
+	bool ends_call = take_resumed_signals();
 
 	kbi_signal_pin();
 	return ends_call;

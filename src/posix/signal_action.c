@@ -5,7 +5,7 @@
  * time. A signal goes on to the signal dispatcher if it finds a VP without a thread, a thread that
  * is about to be switched away or blocks it, or a thread that it was not sent to. A signal that
  * finds its thread inside the library waits until the thread leaves the library.
- * Callers: the kernel (relay), programs, this family, fork. Handlers run on the interrupted
+ * Callers: the kernel (relay_signal), programs, this family, fork. Handlers run on the interrupted
  * thread's stack or its alternate stack (signal_stack), where the rest of the relay goes on. No
  * locks in the relay; handlers may switch. */
 #include "posix/signal_priv.h"
@@ -78,7 +78,7 @@ static void write_action(int sig, struct action is)
 
 /* Resets the action that the signal has found (SA_RESETHAND), unless another action has been set
  * meanwhile. */
-static void reset(int sig, const struct action *found)
+static void reset_action(int sig, const struct action *found)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	uint64_t mask = kbi_signal_enter(&lock);
@@ -90,13 +90,13 @@ static void reset(int sig, const struct action *found)
 
 /* Writes the kernel's part of the context's mask: the bytes behind it in a kernel's frame are
  * something else. */
-static void write_mask(void *context, uint64_t mask)
+static void write_context_mask(void *context, uint64_t mask)
 {
 	memcpy(&((ucontext_t *)context)->uc_sigmask, &mask, sizeof mask);
 }
 
 /* Returns the context's mask; the handler may have changed it. */
-static uint64_t read_mask(const void *context)
+static uint64_t read_context_mask(const void *context)
 {
 	const uint64_t never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) |
 			       kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST);
@@ -113,7 +113,7 @@ struct running {
 	void *context;
 };
 
-static void unwound(struct running *r)
+static void on_handler_unwound(struct running *r)
 {
 	if (!r->self)
 		return;
@@ -123,7 +123,7 @@ static void unwound(struct running *r)
 	kbi_signal_unwound(r->self);
 }
 
-static void run(void *arg)
+static void run_program_handler(void *arg)
 {
 	struct running *r = arg;
 
@@ -133,7 +133,7 @@ static void run(void *arg)
 /* Restores the mask at the end of a handler. Signals that came for the program while the handler
  * ran wait in the kernel, or at the dispatcher, which gave up and does not wait for these signals
  * any more: tells it. */
-static void reopen(struct kbi_task *self, uint64_t mask)
+static void restore_mask_after_handler(struct kbi_task *self, uint64_t mask)
 {
 	uint64_t opened = a_load_rlx(kbi_signal_mask(self)) & ~mask;
 
@@ -148,7 +148,7 @@ static void reopen(struct kbi_task *self, uint64_t mask)
 }
 
 /* Tests for a fault of the interrupted code itself. */
-static bool is_fault(int sig, const siginfo_t *info)
+static bool is_own_fault(int sig, const siginfo_t *info)
 {
 	return info->si_code > 0 && (kbi_signal_is_memory(sig) || sig == SIGFPE || sig == SIGILL ||
 		sig == SIGTRAP);
@@ -156,7 +156,7 @@ static bool is_fault(int sig, const siginfo_t *info)
 
 /* Gives the VP the mask in a fault's handler, as the kernel has it. If the handler sleeps, the next
  * thread here has to bring its own mask, and must not die of a blocked fault. */
-static void note_mask(struct kbi_task *self, uint64_t mask)
+static void note_fault_mask(struct kbi_task *self, uint64_t mask)
 {
 	a_store_rlx(&kbi_signal_watch, 1);
 	if (self->vp)
@@ -165,7 +165,7 @@ static void note_mask(struct kbi_task *self, uint64_t mask)
 
 /* Ends the holds of the call that the handler interrupts. The call has left the kernel: if it is
  * restarted, it uses its descriptors as they are then. The handler may jump out of the call. */
-static void leave_call(const struct kbi_task *self)
+static void end_call_holds(const struct kbi_task *self)
 {
 	struct kbi_hold *held = kbi_posix_me.held;
 
@@ -176,21 +176,22 @@ static void leave_call(const struct kbi_task *self)
 }
 
 /* Makes the handler return to where the thread is now, with its mask. */
-static void go_back(struct kbi_task *self, void *context, uint64_t mask)
+static void prepare_handler_return(struct kbi_task *self, void *context, uint64_t mask)
 {
 	if (self->vp)
 		kbi_signal_returns(self->vp, context, mask);
 	else if (kbi_handoff_is_away(kbi_thread_of(self)))
-		write_mask(context, mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
+		write_context_mask(context, mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
 	kbi_signal_take_stack(self, context);
 	kbi_signal_let_in(self);
 }
 
 /* Runs the program's handler on a lightweight thread. The thread's mask is enlarged as the kernel
  * has enlarged its own; closed: the kernel's mask blocks all signals. */
-static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *context, bool closed)
+static void run_light_handler(struct kbi_task *self, int sig, siginfo_t *info, void *context,
+	bool closed)
 {
-	struct running r __attribute__((cleanup(unwound))) = { .sig = sig, .info = info,
+	struct running r __attribute__((cleanup(on_handler_unwound))) = { .sig = sig, .info = info,
 		.context = context };
 	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
 	struct action is = action_of(sig);
@@ -202,8 +203,8 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	if (!r.handler)
 		return;
 	if (is.flags & SA_RESETHAND)
-		reset(sig, &is);
-	leave_call(self);
+		reset_action(sig, &is);
+	end_call_holds(self);
 	if (kbi_posix_me.in_handler++ == 0) {
 		kbi_posix_me.mask_outside = before;
 		kbi_signal_blocks_for_now(kbi_thread_of(self), (is.mask | own) & ~before);
@@ -211,43 +212,43 @@ static void run_light(struct kbi_task *self, int sig, siginfo_t *info, void *con
 	kbi_posix_me.handled++;
 	kbi_posix_me.ending += !(is.flags & SA_RESTART);
 	a_store_rlx(kbi_signal_mask(self), before | is.mask | own);
-	if (is_fault(sig, info))
-		note_mask(self, before | is.mask | own);
+	if (is_own_fault(sig, info))
+		note_fault_mask(self, before | is.mask | own);
 	else if (self->vp)
 		kbi_signal_grows(self->vp);
-	write_mask(context, before);
+	write_context_mask(context, before);
 	kbi_signal_show_stack(context);
 	kbi_signal_tells_overruns(info);
 	r.self = self;
 	if (closed || (is.flags & SA_ONSTACK))
 		kbi_signal_kernel_mask(before | is.mask | own);
-	kbi_signal_call(is.flags & SA_ONSTACK, &alternate, run, &r);
+	kbi_signal_call(is.flags & SA_ONSTACK, &alternate, run_program_handler, &r);
 	kbi_context_handled(context);
 	r.self = NULL;
 	kbi_posix_me.in_handler--;
 	/* the thread may have looked for handlers already, and be about to sleep */
 	a_store_rlx(&self->permit, 1);
-	before = read_mask(context);
+	before = read_context_mask(context);
 	kbi_np_enter(self);
-	reopen(self, before);
+	restore_mask_after_handler(self, before);
 	kbi_np_leave(self);
 	/* the handler interrupted a call that the VP was taken from: the interrupted code expects to be
 	 * on a VP */
 	if (body && !self->vp)
 		kbi_handoff_end_found(self);
 	kbi_np_enter(self);
-	go_back(self, context, before);
+	prepare_handler_return(self, context, before);
 	kbi_np_leave(self);
 }
 
 static void continue_light(int sig, siginfo_t *info, void *context)
 {
-	run_light(kbi_self_raw(), sig, info, context, false);
+	run_light_handler(kbi_self_raw(), sig, info, context, false);
 }
 
 static void continue_closed(int sig, siginfo_t *info, void *context)
 {
-	run_light(kbi_self_raw(), sig, info, context, true);
+	run_light_handler(kbi_self_raw(), sig, info, context, true);
 }
 
 static bool is_on_alternate(int sig)
@@ -261,14 +262,14 @@ void kbi_signal_handle_taken(siginfo_t *info, void *context)
 }
 
 /* Runs the program's handler on a kernel thread of libc's. */
-static void run_kernel(int sig, siginfo_t *info, void *context)
+static void run_kernel_handler(int sig, siginfo_t *info, void *context)
 {
 	struct action is = action_of(sig);
 
 	if (is.flags & SA_RESETHAND)
-		reset(sig, &is);
+		reset_action(sig, &is);
 	if (is.flags & SA_ONSTACK)
-		kbi_signal_kernel_mask(read_mask(context) | is.mask |
+		kbi_signal_kernel_mask(read_context_mask(context) | is.mask |
 			(is.flags & SA_NODEFER ? 0 : kbi_signal_bit(sig)));
 	if (is.handler)
 		is.handler(sig, info, context);
@@ -286,7 +287,7 @@ static bool may_run_here(struct kbi_task *self, int sig, const struct kb_thread 
 
 /* Tests whether the signal interrupts the library's own work, which a handler that forks or jumps
  * would leave half done for ever. abort() wants its handler at once, and is not called there. */
-static bool is_inside(struct kbi_task *self, int sig, const void *context)
+static bool is_inside_library(struct kbi_task *self, int sig, const void *context)
 {
 	if (!self->vp)
 		return false;
@@ -300,7 +301,7 @@ static bool is_inside(struct kbi_task *self, int sig, const void *context)
 /* Puts the signal into self's list. self takes it when it leaves the library: at the latest when
  * ATTENTION comes, which repeats as long as signals are there. If the list is full, or closed, the
  * dispatcher gets the signal. */
-static void put_off(struct kbi_task *self, const siginfo_t *info, void *context, bool shared)
+static void put_off_signal(struct kbi_task *self, const siginfo_t *info, void *context, bool shared)
 {
 	struct kb_thread *t = kbi_thread_of(self);
 	bool knocks = a_load_rlx(&t->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
@@ -319,7 +320,7 @@ static void put_off(struct kbi_task *self, const siginfo_t *info, void *context,
 }
 
 /* Tests whether real-time signals of this number, which were sent earlier, wait in self's list. */
-static bool is_behind(struct kbi_task *self, int sig)
+static bool has_earlier_queued(struct kbi_task *self, int sig)
 {
 	const struct kb_thread *t = kbi_thread_of(self);
 
@@ -336,25 +337,25 @@ static void continue_in_brackets(int sig, siginfo_t *info, void *context)
 
 	kbi_posix_me.lets_in = false;
 	kbi_np_leave(self);
-	run_light(self, sig, info, context, false);
+	run_light_handler(self, sig, info, context, false);
 	kbi_np_enter(self);
 	kbi_posix_me.lets_in = lets_in;
 }
 
 /* Tests whether the kernel had no room for the signal's information. */
-static bool is_untold(const siginfo_t *info)
+static bool lacks_signal_info(const siginfo_t *info)
 {
 	return info->si_code == SI_USER && info->si_pid == 0;
 }
 
 /* Tests whether the thread is in the brackets round the sending to itself, and sends this
  * signal. */
-static bool is_awaited(const siginfo_t *info)
+static bool is_awaited_signal(const siginfo_t *info)
 {
 	const siginfo_t *sent = kbi_posix_me.raises;
 
 	return sent && sent->si_signo == info->si_signo &&
-	       (is_untold(info) ||
+	       (lacks_signal_info(info) ||
 		(sent->si_code == info->si_code && sent->si_value.sival_ptr == info->si_value.sival_ptr));
 }
 
@@ -362,7 +363,7 @@ static bool is_awaited(const siginfo_t *info)
  * is in brackets. */
 static bool take_awaited(const siginfo_t *info)
 {
-	bool is = is_awaited(info);
+	bool is = is_awaited_signal(info);
 
 	if (is)
 		kbi_posix_me.raises = NULL;
@@ -370,19 +371,19 @@ static bool take_awaited(const siginfo_t *info)
 }
 
 /* Handles the signal; self runs and lets it through. */
-static void handle(struct kbi_task *self, siginfo_t *info, void *context, bool shared)
+static void handle_own_signal(struct kbi_task *self, siginfo_t *info, void *context, bool shared)
 {
 	bool on_alternate = is_on_alternate(info->si_signo), awaited = take_awaited(info);
 
-	if (!awaited && kbi_unlikely(is_behind(self, info->si_signo))) {
-		put_off(self, info, context, shared);
+	if (!awaited && kbi_unlikely(has_earlier_queued(self, info->si_signo))) {
+		put_off_signal(self, info, context, shared);
 		kbi_signal_knock(kbi_sys_gettid());
 	} else if (awaited || kbi_signal_is_let_in(self)) {
 		kbi_signal_go_on(on_alternate, info, context, continue_in_brackets);
-	} else if (!is_inside(self, info->si_signo, context)) {
+	} else if (!is_inside_library(self, info->si_signo, context)) {
 		kbi_signal_go_on(on_alternate, info, context, continue_light);
 	} else {
-		put_off(self, info, context, shared);
+		put_off_signal(self, info, context, shared);
 	}
 }
 
@@ -398,7 +399,7 @@ static void handle_fault(siginfo_t *info, void *context)
  * the program with that number carries an address there. */
 static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 {
-	bool untold = is_untold(info);
+	bool untold = lacks_signal_info(info);
 
 	if (kbi_posix_forked || (!untold && info->si_code != SI_TKILL))
 		return false;
@@ -411,11 +412,11 @@ static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 /* Tests whether the signal is for this thread only: the kernel has sent it to the calling thread,
  * or a sender has sent it to this kernel thread. Where VPs are processes, the program's signals
  * come through the dispatcher. */
-static bool is_threads(int sig, const siginfo_t *info, enum kbi_signal_address address)
+static bool is_for_this_thread(int sig, const siginfo_t *info, enum kbi_signal_address address)
 {
 	if (address == KBI_SIGNAL_PACKED)
 		return false;
-	if (kbi_sys_from.processes || info->si_code == SI_TKILL || is_awaited(info))
+	if (kbi_sys_from.processes || info->si_code == SI_TKILL || is_awaited_signal(info))
 		return true;
 	if (sig == SIGPIPE || sig == SIGXFSZ)
 		return info->si_code == SI_USER && info->si_pid == getpid();
@@ -431,7 +432,7 @@ static bool is_threads(int sig, const siginfo_t *info, enum kbi_signal_address a
 
 /* Passes the signal on: self runs here, or is in a blocking call, and does not take it. The
  * interrupted code must not notice. */
-static void pass_on(struct kbi_task *self, const siginfo_t *info, struct kbi_signal_to to,
+static void pass_signal_on(struct kbi_task *self, const siginfo_t *info, struct kbi_signal_to to,
 	void *context)
 {
 	kbi_signal_forward(info, to);
@@ -440,7 +441,7 @@ static void pass_on(struct kbi_task *self, const siginfo_t *info, struct kbi_sig
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 }
 
-static void relay(int sig, siginfo_t *info, void *context)
+static void relay_signal(int sig, siginfo_t *info, void *context)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_signal_to to;
@@ -448,51 +449,53 @@ static void relay(int sig, siginfo_t *info, void *context)
 	bool threads;
 	enum kbi_signal_address address = kbi_signal_unpack(info, &to);
 
-	if (address != KBI_SIGNAL_PLAIN || is_awaited(info))
+	if (address != KBI_SIGNAL_PLAIN || is_awaited_signal(info))
 		kbi_signal_has_come(sig); /* the kernel has room for the next signal of this number */
 	if (address == KBI_SIGNAL_LATE)
 		return;
 	if (kbi_unlikely(kbi_signal_bound_self() != NULL))
-		kbi_signal_note_kernel_mask(self, read_mask(context));
+		kbi_signal_note_kernel_mask(self, read_context_mask(context));
 	if (sig == kbi_preempt_signal() && !to.t &&
 		(kbi_preempt_is_wish(info) || is_tick(self, info))) {
 		if (self && self->vp)
-			kbi_signal_interrupts(self->vp, read_mask(context));
+			kbi_signal_interrupts(self->vp, read_context_mask(context));
 		kbi_preempt_tick(info, context);
 		return;
 	}
 	if (kbi_process_is_copy(info) || kbi_preempt_mends(info, context))
 		return;
 	vp = kbi_signal_idle_vp(self);
-	threads = to.t || is_threads(sig, info, address);
-	if (vp && !is_fault(sig, info) && (!kbi_signal_is_memory(sig) || kbi_signal_has_post())) {
+	threads = to.t || is_for_this_thread(sig, info, address);
+	if (vp && !is_own_fault(sig, info) &&
+		(!kbi_signal_is_memory(sig) || kbi_signal_has_post())) {
 		kbi_signal_forward(info, to);
 		kbi_signal_returns_idle(vp, context);
 	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
-		run_kernel(sig, info, context);
-	} else if (is_fault(sig, info)) {
+		run_kernel_handler(sig, info, context);
+	} else if (is_own_fault(sig, info)) {
 		handle_fault(info, context);
 	} else if (may_run_here(self, sig, to.t) &&
 		   (threads || !kbi_signal_has_post() || kbi_signal_is_for_now(kbi_thread_of(self), sig))) {
-		handle(self, info, context, !threads);
+		handle_own_signal(self, info, context, !threads);
 	} else {
-		pass_on(self, info, to, context);
+		pass_signal_on(self, info, to, context);
 	}
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static bool is_handler(const struct sigaction *sa)
+static bool is_program_handler(const struct sigaction *sa)
 {
-	return sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN && sa->sa_sigaction != relay;
+	return sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN &&
+		sa->sa_sigaction != relay_signal;
 }
 
 /* Converts the kernel's action into the action that the program has set. */
-static void show(int sig, struct sigaction *sa)
+static void show_program_action(int sig, struct sigaction *sa)
 {
 	struct action is = action_of(sig);
 
-	if (sa->sa_sigaction == relay) {
+	if (sa->sa_sigaction == relay_signal) {
 		sa->sa_sigaction = is.handler;
 		sa->sa_flags = (int)is.flags;
 		kbi_signal_to_set(&sa->sa_mask,
@@ -507,7 +510,7 @@ static void show(int sig, struct sigaction *sa)
 	}
 }
 
-static int install(int sig, const struct sigaction *new)
+static int install_program_action(int sig, const struct sigaction *new)
 {
 	/* the tick comes in handlers, too, or a thread that computes in a handler would keep its VP */
 	uint64_t mask = kbi_signal_from_set(&new->sa_mask) &
@@ -518,7 +521,7 @@ static int install(int sig, const struct sigaction *new)
 	write_action(sig, (struct action){ .handler = new->sa_sigaction,
 					    .mask = kbi_signal_from_set(&new->sa_mask),
 					    .flags = (uint32_t)new->sa_flags });
-	ours.sa_sigaction = relay;
+	ours.sa_sigaction = relay_signal;
 	ours.sa_flags = (new->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
 	if (sig == kbi_preempt_signal() && kbi_preempt_is_apart())
 		ours.sa_flags |= SA_ONSTACK;
@@ -531,18 +534,18 @@ static int install(int sig, const struct sigaction *new)
 	return kbi_libc()->sigaction(sig, &ours, NULL);
 }
 
-static int set(int sig, const struct sigaction *new)
+static int set_program_action(int sig, const struct sigaction *new)
 {
-	if (is_handler(new))
-		return install(sig, new);
+	if (is_program_handler(new))
+		return install_program_action(sig, new);
 	/* the tick keeps its signal; the tick's handler ignores the program's signals by default */
-	if (sig == kbi_preempt_signal() && new->sa_sigaction != relay) {
+	if (sig == kbi_preempt_signal() && new->sa_sigaction != relay_signal) {
 		write_action(sig, (struct action){ 0 });
 		return 0;
 	}
 	if (kbi_signal_is_memory(sig) && new->sa_handler == SIG_DFL)
 		return kbi_preempt_by_default(sig);
-	return new->sa_sigaction == relay ? 0 : kbi_libc()->sigaction(sig, new, NULL);
+	return new->sa_sigaction == relay_signal ? 0 : kbi_libc()->sigaction(sig, new, NULL);
 }
 
 static bool by_libc(int sig)
@@ -560,13 +563,13 @@ void kbi_signal_after_fork(struct kbi_task *self)
 
 /* Performs sigaction in a child of vfork, which has actions of its own in the kernel, while our
  * table is in memory that belongs to its parent. */
-static int childs_action(int sig, const struct sigaction *new, struct sigaction *old)
+static int call_sigaction_in_child(int sig, const struct sigaction *new, struct sigaction *old)
 {
 	struct sigaction before;
 
 	if (kbi_libc()->sigaction(sig, new, &before))
 		return -1;
-	show(sig, &before);
+	show_program_action(sig, &before);
 	if (old)
 		*old = before;
 	return 0;
@@ -583,16 +586,16 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new,
 	if (by_libc(sig))
 		return kbi_libc()->sigaction(sig, new, old);
 	if (kbi_posix_in_vfork())
-		return childs_action(sig, new, old);
+		return call_sigaction_in_child(sig, new, old);
 	mask = kbi_signal_enter(&lock);
 	e = kbi_libc()->sigaction(sig, NULL, &before);
-	show(sig, &before);
+	show_program_action(sig, &before);
 	if (e == 0 && new)
-		e = set(sig, new);
+		e = set_program_action(sig, new);
 	kbi_signal_leave(&lock, mask);
 	if (e == 0 && old)
 		*old = before;
-	if (e == 0 && new && is_handler(new))
+	if (e == 0 && new && is_program_handler(new))
 		kbi_signal_need_post();
 	return e;
 }
@@ -604,8 +607,9 @@ void kbi_signal_adopt_handlers(void)
 	struct sigaction sa;
 
 	for (int sig = 1; sig <= KBI_SIGNALS; sig++)
-		if (kbi_signal_ok(sig) && kbi_libc()->sigaction(sig, NULL, &sa) == 0 && is_handler(&sa))
-			install(sig, &sa);
+		if (kbi_signal_ok(sig) && kbi_libc()->sigaction(sig, NULL, &sa) == 0 &&
+			is_program_handler(&sa))
+			install_program_action(sig, &sa);
 }
 
 bool kbi_signal_has_handler(int sig)

@@ -83,14 +83,14 @@ static bool may_leave(struct kbi_task *self, const struct kbi_body *b, const voi
 
 /* Tests and notes that a signal is on its way to b. The caller has stored what the signal is
  * for. */
-static bool is_coming(struct kbi_body *b, uint32_t how)
+static bool mark_attention_coming(struct kbi_body *b, uint32_t how)
 {
-	/* acquire and release: partner is has_come. Either has_come's caller looks after this, or this
-	 * sends another */
+	/* acquire and release: partner is clear_attention_coming. Either its caller looks after
+	 * this, or this sends another */
 	return b && (a_or_acqrel(&b->attention, how) & how);
 }
 
-static void has_come(struct kbi_body *b, uint32_t how)
+static void clear_attention_coming(struct kbi_body *b, uint32_t how)
 {
 	if (b)
 		a_and_acqrel(&b->attention, ~how);
@@ -98,13 +98,13 @@ static void has_come(struct kbi_body *b, uint32_t how)
 
 /* Sends the signal again after RETRY_NS: the thread leaves our library soon, perhaps without a
  * suspension. */
-static void come_again(struct kbi_body *b)
+static void resend_attention_later(struct kbi_body *b)
 {
 	struct itimerspec soon = { .it_value = { 0, RETRY_NS } };
 	struct sigevent e;
 	int id = 0;
 
-	if (is_coming(b, TIMED))
+	if (mark_attention_coming(b, TIMED))
 		return;
 	memset(&e, 0, sizeof(e));
 	e.sigev_notify = SIGEV_THREAD_ID;
@@ -113,12 +113,12 @@ static void come_again(struct kbi_body *b)
 	if (kbi_sys(SYS_timer_create, CLOCK_MONOTONIC, &e, &id) == 0)
 		kbi_sys(SYS_timer_settime, id, 0, &soon, NULL);
 	else
-		has_come(b, TIMED);
+		clear_attention_coming(b, TIMED);
 }
 
 /* Calls libc's handler, which accepts only a signal that this process has sent to this thread. It
  * may unwind the thread. */
-static void let_libc(void *context)
+static void call_libcs_handler(void *context)
 {
 	ucontext_t *uc = context;
 	uint64_t mask;
@@ -144,7 +144,7 @@ static void set_kernel_mask(uint64_t mask)
 /* Unblocks signals within the handler. Many signals may be queued: each then comes when the signal
  * before it has been handled, and frames do not pile up on a small stack. The thread may sleep from
  * here on, so other threads run on this kernel thread. */
-static void open_again(const void *context)
+static void unblock_in_handler(const void *context)
 {
 	set_kernel_mask(mask_outside(context) & ~kbi_signal_bit(ATTENTION));
 }
@@ -154,7 +154,7 @@ aptr kbi_signal_errand;
 
 void kbi_signal_run_errands(const struct kbi_signal_errand *errand)
 {
-	/* acquire: partner is the release in leave_for, posix/affinity */
+	/* acquire: partner is the release in apply_or_leave_set, posix/affinity */
 	if (a_load_acq(&kbi_posix_me.pin_due))
 		kbi_signal_pins();
 	if (errand)
@@ -169,28 +169,28 @@ static bool has_errand(void)
 	return a_load_rlx(&kbi_posix_me.pin_due) || (errand && errand->has());
 }
 
-static void return_to(struct kbi_task *self, void *context)
+static void return_with_mask(struct kbi_task *self, void *context)
 {
 	if (a_load_rlx(&kbi_signal_watch) && self->vp)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
 }
 
 /* Does everything for a lightweight thread outside the library but take its signals. */
-static void look_up(struct kbi_task *self, void *context)
+static void serve_attention(struct kbi_task *self, void *context)
 {
 	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
 
-	return_to(self, context);
+	return_with_mask(self, context);
 	if (kbi_likely(!has_errand() && !kbi_cancel_pending()))
 		return;
 	/* libc has called the interrupted function, or asks the thread for the mark afterwards, and
 	 * acts on it then */
 	if (kbi_cancel_pending() && kbi_endable_end(context))
 		return;
-	open_again(context);
+	unblock_in_handler(context);
 	kbi_signal_pin();
 	if (self->vp && self->vp->body != b) {
-		return_to(self, context);
+		return_with_mask(self, context);
 		kbi_signal_returns_on(self, context);
 	}
 	/* the thread is in a system call that is a cancellation point, before glibc 2.41, or is
@@ -200,7 +200,7 @@ static void look_up(struct kbi_task *self, void *context)
 	if (kbi_cancel_async())
 		kbi_libc()->pthread_exit(PTHREAD_CANCELED);
 	if (kbi_cancel_pending())
-		let_libc(context);
+		call_libcs_handler(context);
 }
 
 static bool is_cancelled(void)
@@ -227,7 +227,7 @@ static bool has_cause(struct kbi_task *self)
  * collectors scan the stack from there on, and profilers look at the code. So this frame becomes
  * the frame of that signal, placed where the kernel would have placed it. Further signals come
  * behind it. A signal without a handler is left to the kernel. */
-static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
+static void take_next_in_frame(struct kbi_task *self, siginfo_t *info, void *context)
 {
 	struct kb_thread *t = kbi_thread_of(self);
 	siginfo_t sent;
@@ -243,7 +243,7 @@ static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
 			kbi_signal_handle_taken(info, context);
 			return;
 		}
-		open_again(context);
+		unblock_in_handler(context);
 		kbi_signal_raise(&sent);
 	}
 }
@@ -253,7 +253,7 @@ static void take_next(struct kbi_task *self, siginfo_t *info, void *context)
 static void take_signals(struct kbi_task *self, siginfo_t *info, void *context)
 {
 	if (kbi_likely(!kbi_signal_is_bound(kbi_thread_of(self)))) {
-		take_next(self, info, context);
+		take_next_in_frame(self, info, context);
 	} else {
 		kbi_signal_block_all();
 		kbi_signal_push(self);
@@ -262,7 +262,7 @@ static void take_signals(struct kbi_task *self, siginfo_t *info, void *context)
 
 /* Handles ATTENTION. settled: the thread may be left where the frame is. Returns true if the thread
  * may take signals there. */
-static bool answer(siginfo_t *info, void *context, bool settled)
+static bool answer_attention(siginfo_t *info, void *context, bool settled)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_body *b = my_body();
@@ -272,22 +272,22 @@ static bool answer(siginfo_t *info, void *context, bool settled)
 
 	if (info->si_code == SI_TIMER)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
-	has_come(b, info->si_code == SI_TIMER ? TIMED : SENT);
+	clear_attention_coming(b, info->si_code == SI_TIMER ? TIMED : SENT);
 	kbi_signal_look_after(b);
 	if (vp) {
 		kbi_signal_returns_idle(vp, context);
 	} else if (!settled || !may_leave(self, b, context)) {
 		if (self && has_cause(self)) {
-			come_again(b);
+			resend_attention_later(b);
 			if (kbi_sys_from.processes && kbi_cancel_async())
 				kbi_children_look(); /* libc waits for a child there, in system() */
 		}
 	} else if (self && (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))) {
-		look_up(self, context);
+		serve_attention(self, context);
 		takes = a_load_rlx(&kbi_signal_watch);
 	} else {
 		set_kernel_mask(mask_outside(context) | kbi_signal_bit(ATTENTION));
-		let_libc(context);
+		call_libcs_handler(context);
 	}
 	errno = saved;
 	return takes;
@@ -295,25 +295,25 @@ static bool answer(siginfo_t *info, void *context, bool settled)
 
 /* Continues after the frame has moved from the kernel thread's alternate stack; all signals were
  * blocked there and still are. */
-static void attention_moved(int sig, siginfo_t *info, void *context)
+static void on_attention_moved(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
-	if (answer(info, context, true))
+	if (answer_attention(info, context, true))
 		take_signals(kbi_self_raw(), info, context);
 }
 
-static void attention(int sig, siginfo_t *info, void *context)
+static void on_attention(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
-	if (answer(info, context, kbi_preempt_settle(info, context, attention_moved)))
+	if (answer_attention(info, context, kbi_preempt_settle(info, context, on_attention_moved)))
 		take_signals(kbi_self_raw(), info, context);
 }
 
-static bool set_handler(void)
+static bool set_attention_handler(void)
 {
 	struct kbi_kaction ours = libcs;
 
-	ours.handler = attention;
+	ours.handler = on_attention;
 	ours.flags |= SA_SIGINFO | SA_RESTART;
 	ours.flags &= ~(unsigned long)SA_NODEFER;
 	if (kbi_preempt_is_apart()) {
@@ -326,7 +326,7 @@ static bool set_handler(void)
 /* Installs our handler. libc installs its own when the first thread is cancelled, so the caller
  * cancels itself with cancellation disabled. No other thread has a mark yet, as every canceller
  * comes here first. */
-static bool install(void)
+static bool install_attention(void)
 {
 	int old;
 
@@ -341,7 +341,7 @@ static bool install(void)
 	if (!kbi_kaction_is_handler(&libcs))
 		return false;
 	kbi_children_is_over = is_cancelled;
-	return set_handler();
+	return set_attention_handler();
 }
 
 void kbi_signal_attention_apart(void)
@@ -349,7 +349,7 @@ void kbi_signal_attention_apart(void)
 	/* acquire: partner is the release in kbi_lock_tell below. An installation under way finds
 	 * kbi_preempt_is_apart true */
 	if (a_load_acq(&installed) == 2)
-		set_handler();
+		set_attention_handler();
 }
 
 void kbi_signal_listen(void)
@@ -360,23 +360,23 @@ void kbi_signal_listen(void)
 	if (kbi_likely(a_load_acq(&installed) >= 2) || !kbi_vp_n || kbi_posix_forked)
 		return;
 	if (a_cas_acq(&installed, &no, 1))
-		kbi_lock_tell(&installed, install() ? 2 : 3);
+		kbi_lock_tell(&installed, install_attention() ? 2 : 3);
 	kbi_lock_await(&installed, 1);
 }
 
 void kbi_signal_knock_later(void)
 {
 	if (a_load_acq(&installed) == 2)
-		come_again(my_body());
+		resend_attention_later(my_body());
 }
 
 int kbi_signal_knock(int tid)
 {
 	struct kbi_body *b = kbi_body_of_tid(tid);
 
-	if (a_load_acq(&installed) != 2 || is_coming(b, SENT) ||
+	if (a_load_acq(&installed) != 2 || mark_attention_coming(b, SENT) ||
 		kbi_sys_signal(tid, ATTENTION) != -EAGAIN)
 		return 0;
-	has_come(b, SENT);
+	clear_attention_coming(b, SENT);
 	return EAGAIN;
 }

@@ -41,7 +41,8 @@ void kbi_signal_bound_begins(struct kbi_task *self)
 	if (kbi_signal_is_bound(t))
 		return;
 	a_or_acqrel(&t->signals.wanted, KBI_SIGNAL_BOUND);
-	/* partner: the lock of the list, and the look at the thread's state behind it, in leave_with */
+	/* partner: the lock of the list, and the look at the thread's state behind it, in
+	 * put_signal_in_list */
 	a_fence_sc();
 	kbi_signal_kernel_mask(a_load_rlx(kbi_signal_mask(self)));
 	kbi_signal_push(self);
@@ -96,7 +97,7 @@ void kbi_signal_bound_ends(struct kbi_task *self)
 
 /* Notes that self waits for the set. Signals for the program may come, too: where VPs are
  * processes, from the signal dispatcher. */
-static void want(struct kbi_task *self, uint64_t set)
+static void note_wanted_signals(struct kbi_task *self, uint64_t set)
 {
 	a_store_rlx(&kbi_thread_of(self)->signals.wanted, set | KBI_SIGNAL_BOUND);
 	if (set)
@@ -105,11 +106,11 @@ static void want(struct kbi_task *self, uint64_t set)
 		kbi_signal_give_back(kbi_thread_of(self));
 }
 
-static void want_none(void *self)
+static void clear_wanted_signals(void *self)
 {
 	int saved = errno;
 
-	want(self, 0);
+	note_wanted_signals(self, 0);
 	errno = saved;
 }
 
@@ -121,14 +122,14 @@ static int wait_once(struct kbi_task *self, const sigset_t *set, siginfo_t *info
 	static const struct timespec none;
 	int sig;
 
-	pthread_cleanup_push(want_none, self);
-	want(self, kbi_signal_from_set(set));
+	pthread_cleanup_push(clear_wanted_signals, self);
+	note_wanted_signals(self, kbi_signal_from_set(set));
 	sig = kbi_libc()->sigtimedwait(set, info, timeout);
 	pthread_cleanup_pop(1);
 	return sig < 0 && errno == EAGAIN ? kbi_libc()->sigtimedwait(set, info, &none) : sig;
 }
 
-static bool is_again(int sig, siginfo_t *info, uint32_t handled)
+static bool must_wait_again(int sig, siginfo_t *info, uint32_t handled)
 {
 	struct kbi_signal_to to;
 
@@ -149,7 +150,7 @@ int kbi_signal_bound_wait(struct kbi_task *self, const sigset_t *set, siginfo_t 
 
 	info = info ? info : &space;
 	kbi_signal_push(self);
-	while (is_again(sig = wait_once(self, set, info, timeout), info, handled)) {
+	while (must_wait_again(sig = wait_once(self, set, info, timeout), info, handled)) {
 		if (!has_time)
 			continue;
 		now = kbi_timer_now();

@@ -21,7 +21,7 @@ struct carried {
 };
 
 struct leave {
-	struct kbi_task *self; /* NULL: begin has done nothing */
+	struct kbi_task *self; /* NULL: begin_exec has done nothing */
 	uint64_t mask;
 	struct carried *c;     /* NULL: no signal waits */
 };
@@ -47,11 +47,11 @@ static void send_all(const struct carried *c)
 
 static void send_carried(void)
 {
-	send_all(a_load_acq(&to_carry)); /* acquire: partner is the release in begin */
+	send_all(a_load_acq(&to_carry)); /* acquire: partner is the release in begin_exec */
 }
 
 /* Takes the signals back from the kernel, which has them in the order of sending. */
-static void take_back(const struct carried *c)
+static void take_carried_back(const struct carried *c)
 {
 	static const struct timespec none;
 	uint64_t set = 0;
@@ -63,14 +63,14 @@ static void take_back(const struct carried *c)
 	}
 }
 
-static void put_all(struct kb_thread *t, const struct carried *c)
+static void put_carried(struct kb_thread *t, const struct carried *c)
 {
 	for (size_t i = 0; i < c->n; i++)
 		kbi_signal_put(kbi_signal_to(t), &c->info[i], i < c->n_shared);
 	kbi_signal_give_back(t);
 }
 
-static struct carried *collect(struct kb_thread *t, uint64_t mask)
+static struct carried *collect_carried(struct kb_thread *t, uint64_t mask)
 {
 	struct carried *c;
 
@@ -87,7 +87,7 @@ static struct carried *collect(struct kb_thread *t, uint64_t mask)
 	return c;
 }
 
-static struct leave begin(void)
+static struct leave begin_exec(void)
 {
 	struct kbi_task *self = kbi_posix_in_vfork() ? NULL : kbi_posix_light();
 	struct leave l = { .self = self };
@@ -99,7 +99,7 @@ static struct leave begin(void)
 		kbi_signal_post_empty(kbi_thread_of(self));
 	kbi_signal_resumed();
 	kbi_np_enter(self);
-	l.c = collect(kbi_thread_of(self), l.mask);
+	l.c = collect_carried(kbi_thread_of(self), l.mask);
 	set_mask(l.mask & ~kbi_signal_never()); /* a tick must not wait for the new program */
 	if (kbi_sys_from.processes) {
 		kbi_body_fork_execs = send_carried;
@@ -110,16 +110,16 @@ static struct leave begin(void)
 	return l;
 }
 
-static void end(const struct leave *l)
+static void end_exec(const struct leave *l)
 {
 	int saved = errno;
 
 	if (!l->self)
 		return;
 	if (l->c && !kbi_sys_from.processes)
-		take_back(l->c);
+		take_carried_back(l->c);
 	if (l->c) {
-		put_all(kbi_thread_of(l->self), l->c);
+		put_carried(kbi_thread_of(l->self), l->c);
 		kbi_sys_unmap(l->c, BYTES);
 	}
 	set_mask(l->mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
@@ -130,10 +130,10 @@ static void end(const struct leave *l)
 
 KBI_POSIX_API int execve(const char *path, char *const argv[], char *const envp[])
 {
-	struct leave l = begin();
+	struct leave l = begin_exec();
 	int r = kbi_libc()->execve(path, argv, envp);
 
-	end(&l);
+	end_exec(&l);
 	return r;
 }
 
@@ -144,10 +144,10 @@ KBI_POSIX_API int execv(const char *path, char *const argv[])
 
 KBI_POSIX_API int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	struct leave l = begin();
+	struct leave l = begin_exec();
 	int r = kbi_libc()->execvpe(file, argv, envp);
 
-	end(&l);
+	end_exec(&l);
 	return r;
 }
 
@@ -158,19 +158,19 @@ KBI_POSIX_API int execvp(const char *file, char *const argv[])
 
 KBI_POSIX_API int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	struct leave l = begin();
+	struct leave l = begin_exec();
 	int r = kbi_libc()->fexecve(fd, argv, envp);
 
-	end(&l);
+	end_exec(&l);
 	return r;
 }
 
 long kbi_signal_exec_by_number(long n, const long a[6])
 {
-	struct leave l = begin();
+	struct leave l = begin_exec();
 	long r = kbi_libc()->syscall(n, a[0], a[1], a[2], a[3], a[4]);
 
-	end(&l);
+	end_exec(&l);
 	return r == -1 ? -errno : r;
 }
 
@@ -181,7 +181,7 @@ struct list {
 	char **argv;
 };
 
-static size_t count(va_list from)
+static size_t count_arguments(va_list from)
 {
 	size_t n = 2;
 	va_list ap;
@@ -195,9 +195,9 @@ static size_t count(va_list from)
 
 /* Collects the arguments up to NULL; *ap then yields the argument behind the list. False: no
  * memory, errno is set. */
-static bool take_list(struct list *l, const char *first, va_list *ap)
+static bool collect_arguments(struct list *l, const char *first, va_list *ap)
 {
-	l->n = count(*ap);
+	l->n = count_arguments(*ap);
 	l->argv = kbi_sys_map(l->n * sizeof(*l->argv));
 	if (!l->argv) {
 		errno = ENOMEM;
@@ -209,7 +209,7 @@ static bool take_list(struct list *l, const char *first, va_list *ap)
 	return true;
 }
 
-static void drop(const struct list *l)
+static void free_argument_list(const struct list *l)
 {
 	int saved = errno;
 
@@ -225,9 +225,9 @@ KBI_POSIX_API int execl(const char *path, const char *first, ...)
 	int r;
 
 	va_start(ap, first);
-	r = take_list(&l, first, &ap) ? execve(path, l.argv, environ) : -1;
+	r = collect_arguments(&l, first, &ap) ? execve(path, l.argv, environ) : -1;
 	va_end(ap);
-	drop(&l);
+	free_argument_list(&l);
 	return r;
 }
 
@@ -238,9 +238,9 @@ KBI_POSIX_API int execle(const char *path, const char *first, ...)
 	int r;
 
 	va_start(ap, first);
-	r = take_list(&l, first, &ap) ? execve(path, l.argv, va_arg(ap, char **)) : -1;
+	r = collect_arguments(&l, first, &ap) ? execve(path, l.argv, va_arg(ap, char **)) : -1;
 	va_end(ap);
-	drop(&l);
+	free_argument_list(&l);
 	return r;
 }
 
@@ -251,8 +251,8 @@ KBI_POSIX_API int execlp(const char *file, const char *first, ...)
 	int r;
 
 	va_start(ap, first);
-	r = take_list(&l, first, &ap) ? execvpe(file, l.argv, environ) : -1;
+	r = collect_arguments(&l, first, &ap) ? execvpe(file, l.argv, environ) : -1;
 	va_end(ap);
-	drop(&l);
+	free_argument_list(&l);
 	return r;
 }

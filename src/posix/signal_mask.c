@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static int change(uint64_t old, int how, uint64_t set, uint64_t *mask)
+static int compute_new_mask(uint64_t old, int how, uint64_t set, uint64_t *mask)
 {
 	switch (how) {
 	case SIG_BLOCK:
@@ -26,10 +26,10 @@ static int change(uint64_t old, int how, uint64_t set, uint64_t *mask)
 
 /* Changes the mask of a bound thread. The kernel acts at once; a signal that comes before the copy
  * is written corrects the copy (relay). */
-static int change_on_own(struct kbi_task *self, int how, const sigset_t *set, sigset_t *old)
+static int change_bound_mask(struct kbi_task *self, int how, const sigset_t *set, sigset_t *old)
 {
 	uint64_t before = a_load_rlx(kbi_signal_mask(self)), mask;
-	int e = change(before, how, kbi_signal_from_set(set), &mask);
+	int e = compute_new_mask(before, how, kbi_signal_from_set(set), &mask);
 
 	if (e == 0)
 		e = kbi_libc()->pthread_sigmask(how, set, old);
@@ -43,11 +43,11 @@ static int change_on_own(struct kbi_task *self, int how, const sigset_t *set, si
 	return 0;
 }
 
-static int change_away(int how, const sigset_t *set, sigset_t *old)
+static int change_kernel_thread_mask(int how, const sigset_t *set, sigset_t *old)
 {
 	struct kbi_task *self = kbi_signal_bound_self();
 
-	return set && self ? change_on_own(self, how, set, old) :
+	return set && self ? change_bound_mask(self, how, set, old) :
 		kbi_libc()->pthread_sigmask(how, set, old);
 }
 
@@ -58,10 +58,10 @@ KBI_POSIX_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 
 	kbi_posix_let_turn_end();
 	if (!self)
-		return change_away(how, set, old);
+		return change_kernel_thread_mask(how, set, old);
 	before = a_load_rlx(kbi_signal_mask(self));
 	if (set) {
-		int e = change(before, how, kbi_signal_from_set(set), &mask);
+		int e = compute_new_mask(before, how, kbi_signal_from_set(set), &mask);
 
 		if (e)
 			return e;

@@ -10,14 +10,14 @@
 #include "core/wait.h"
 
 /* Returns EINTR if a handler is due. An asynchronous cancellation waits until the wait is over. */
-static int is_due(struct kbi_task *self)
+static int is_handler_due(struct kbi_task *self)
 {
 	return kbi_posix_stop_signal(self) && self->vp && !kbi_cancel_async() ? EINTR : 0;
 }
 
-static int handle(struct kbi_task *self)
+static int handle_due_signals(struct kbi_task *self)
 {
-	if (kbi_likely(!is_due(self)))
+	if (kbi_likely(!is_handler_due(self)))
 		return 0;
 	kbi_signal_resumed();
 	a_store_rlx(&self->permit, 1); /* the handler may have slept and consumed the permit */
@@ -26,6 +26,6 @@ static int handle(struct kbi_task *self)
 
 void kbi_signal_native_start(void)
 {
-	kbi_wait_due = is_due;
-	kbi_wait_handlers = handle;
+	kbi_wait_due = is_handler_due;
+	kbi_wait_handlers = handle_due_signals;
 }

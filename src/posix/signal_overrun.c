@@ -28,24 +28,24 @@ static struct slot {
 	a64 last; /* number; THERE: given to the program; overruns that the program was told last */
 } slots[SLOTS];
 
-static struct slot *slot_of(int id)
+static struct slot *slot_of_timer(int id)
 {
 	return &slots[(uint32_t)id % SLOTS];
 }
 
-static uint64_t word_of(int id, uint64_t n)
+static uint64_t overrun_word(int id, uint64_t n)
 {
 	return (uint64_t)(uint32_t)id << 32 | THERE | (n < MOST ? n : MOST);
 }
 
-static bool is_of(uint64_t word, int id)
+static bool is_word_of_timer(uint64_t word, int id)
 {
 	return (word & THERE) && word >> 32 == (uint32_t)id;
 }
 
 /* Tests whether the kernel has thrown the signal away. Another signal of that number which is
  * pending there is taken for it; then the test is repeated later. */
-static bool is_lost(struct slot *s, int sig)
+static bool is_timer_signal_lost(struct slot *s, int sig)
 {
 	uint64_t now = kbi_timer_now();
 	char path[64];
@@ -62,20 +62,20 @@ bool kbi_signal_is_overrun(const siginfo_t *info, int to)
 {
 	uint64_t more = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0), word;
 	int id = info->si_timerid;
-	struct slot *s = slot_of(id);
+	struct slot *s = slot_of_timer(id);
 
 	if (kbi_likely(info->si_code != SI_TIMER))
 		return false;
 	word = a_load_rlx(&s->word);
 	for (;;) {
-		if (is_of(word, id)) {
-			if (is_lost(s, info->si_signo))
+		if (is_word_of_timer(word, id)) {
+			if (is_timer_signal_lost(s, info->si_signo))
 				return false;
-			if (a_cas_acqrel(&s->word, &word, word_of(id, (word & MOST) + more)))
+			if (a_cas_acqrel(&s->word, &word, overrun_word(id, (word & MOST) + more)))
 				return true;
 		} else if (word & THERE) {
 			return false;
-		} else if (a_cas_acqrel(&s->word, &word, word_of(id, 0))) {
+		} else if (a_cas_acqrel(&s->word, &word, overrun_word(id, 0))) {
 			a_store_rlx(&s->since, kbi_timer_now());
 			a_store_rlx(&s->to, (uint32_t)to);
 			return false;
@@ -92,10 +92,10 @@ void kbi_signal_add_overruns(siginfo_t *info, uint64_t more)
 
 void kbi_signal_has_arrived(siginfo_t *info)
 {
-	struct slot *s = slot_of(info->si_timerid);
+	struct slot *s = slot_of_timer(info->si_timerid);
 	uint64_t word = a_load_rlx(&s->word);
 
-	while (is_of(word, info->si_timerid))
+	while (is_word_of_timer(word, info->si_timerid))
 		if (a_cas_acqrel(&s->word, &word, 0)) {
 			kbi_signal_add_overruns(info, word & MOST);
 			return;
@@ -105,23 +105,24 @@ void kbi_signal_has_arrived(siginfo_t *info)
 void kbi_signal_tells_overruns(const siginfo_t *info)
 {
 	if (kbi_unlikely(info->si_code == SI_TIMER))
-		a_store_rlx(&slot_of(info->si_timerid)->last,
-			    word_of(info->si_timerid, (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0)));
+		a_store_rlx(&slot_of_timer(info->si_timerid)->last,
+			    overrun_word(info->si_timerid,
+				(uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0)));
 }
 
 int kbi_signal_overruns(int id)
 {
-	uint64_t last = a_load_rlx(&slot_of(id)->last);
+	uint64_t last = a_load_rlx(&slot_of_timer(id)->last);
 
-	return is_of(last, id) ? (int)(last & MOST) : -1;
+	return is_word_of_timer(last, id) ? (int)(last & MOST) : -1;
 }
 
 void kbi_signal_forget_overruns(int id)
 {
-	uint64_t last = a_load_rlx(&slot_of(id)->last);
+	uint64_t last = a_load_rlx(&slot_of_timer(id)->last);
 
-	if (is_of(last, id))
-		a_cas_rlx(&slot_of(id)->last, &last, 0);
+	if (is_word_of_timer(last, id))
+		a_cas_rlx(&slot_of_timer(id)->last, &last, 0);
 }
 
 void kbi_signal_overruns_after_fork(void)

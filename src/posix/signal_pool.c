@@ -29,7 +29,7 @@ static uint32_t fresh; /* entries of `space` that were ever used */
 static a32 waiting;    /* entries in use */
 static a32 lock;
 
-static struct entry *take_unused(void)
+static struct entry *alloc_pool_entry(void)
 {
 	struct entry *e = unused;
 
@@ -42,7 +42,7 @@ static struct entry *take_unused(void)
 	return space && fresh < ENTRIES ? &space[fresh++] : NULL;
 }
 
-static bool has(const struct kb_thread *t, int sig)
+static bool has_pool_entry(const struct kb_thread *t, int sig)
 {
 	for (const struct entry *e = first; e; e = e->next)
 		if (e->t == t && e->info.si_signo == sig)
@@ -50,7 +50,7 @@ static bool has(const struct kb_thread *t, int sig)
 	return false;
 }
 
-static void drop(struct entry **at)
+static void drop_pool_entry(struct entry **at)
 {
 	struct entry *e = *at;
 
@@ -61,12 +61,12 @@ static void drop(struct entry **at)
 	unused = e;
 	a_sub_rlx(&waiting, 1);
 	/* release: partner is the acquire in kbi_signal_lets_in */
-	if (!has(e->t, e->info.si_signo))
+	if (!has_pool_entry(e->t, e->info.si_signo))
 		a_and_acqrel(&e->t->signals.pending, ~kbi_signal_bit(e->info.si_signo));
 }
 
 /* Returns the oldest waiting entry of that timer in t's list. */
-static struct entry *find_timers(const struct kb_thread *t, const siginfo_t *info)
+static struct entry *find_timer_entry(const struct kb_thread *t, const siginfo_t *info)
 {
 	for (struct entry *e = first; e; e = e->next)
 		if (e->t == t && e->info.si_signo == info->si_signo && e->info.si_code == SI_TIMER &&
@@ -75,19 +75,19 @@ static struct entry *find_timers(const struct kb_thread *t, const siginfo_t *inf
 	return NULL;
 }
 
-static int put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
+static int put_pool_entry(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	struct entry **at = end, *e;
 	struct kb_thread *t = to.t;
 
-	if (info->si_code == SI_TIMER && (e = find_timers(t, info))) {
+	if (info->si_code == SI_TIMER && (e = find_timer_entry(t, info))) {
 		kbi_signal_add_overruns(&e->info,
 			1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0));
 		return 0;
 	}
-	if (info->si_signo < REAL_TIME && has(t, info->si_signo))
+	if (info->si_signo < REAL_TIME && has_pool_entry(t, info->si_signo))
 		return 0;
-	e = take_unused();
+	e = alloc_pool_entry();
 	if (!e)
 		return EAGAIN;
 	*e = (struct entry){ .t = t, .shared = shared, .info = *info };
@@ -100,7 +100,7 @@ static int put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	if (!(a_or_acqrel(&t->signals.pending, kbi_signal_bit(info->si_signo)) & OVER) &&
 		a_load_rlx(&t->number) == to.number)
 		return 0;
-	drop(at);
+	drop_pool_entry(at);
 	return ESRCH;
 }
 
@@ -118,7 +118,8 @@ void kbi_signal_pool_after_fork(void)
 
 bool kbi_signal_over(struct kb_thread *t)
 {
-	return a_or_acqrel(&t->signals.pending, OVER) != 0; /* partner: the change in put */
+	/* partner: the change in put_pool_entry */
+	return a_or_acqrel(&t->signals.pending, OVER) != 0;
 }
 
 /* Tests the user's limit as the kernel does: a signal that queues needs room under the limit;
@@ -141,14 +142,14 @@ int kbi_signal_put(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 	if (!shared && is_too_much(info))
 		return EAGAIN;
 	old = kbi_signal_enter(&lock);
-	e = put(to, info, shared);
+	e = put_pool_entry(to, info, shared);
 	kbi_signal_leave(&lock, old);
 	return e;
 }
 
 /* Returns t's entry with the lowest signal number, as the kernel does, and of that number the
  * oldest. */
-static struct entry **find(const struct kb_thread *t, uint64_t set, bool shared)
+static struct entry **find_pool_entry(const struct kb_thread *t, uint64_t set, bool shared)
 {
 	struct entry **best = NULL;
 
@@ -159,20 +160,20 @@ static struct entry **find(const struct kb_thread *t, uint64_t set, bool shared)
 	return best;
 }
 
-/* Takes the entry that find has returned. Returns its signal number; 0: no entry. */
-static int take(struct entry **at, siginfo_t *info)
+/* Takes the entry that find_pool_entry has returned. Returns its signal number; 0: no entry. */
+static int take_pool_entry(struct entry **at, siginfo_t *info)
 {
 	if (!at)
 		return 0;
 	*info = (*at)->info;
-	drop(at);
+	drop_pool_entry(at);
 	return info->si_signo;
 }
 
 int kbi_signal_get(struct kb_thread *t, uint64_t set, siginfo_t *info)
 {
 	uint64_t old = kbi_signal_enter(&lock);
-	int sig = take(find(t, set, false), info);
+	int sig = take_pool_entry(find_pool_entry(t, set, false), info);
 
 	kbi_signal_leave(&lock, old);
 	return sig;
@@ -191,7 +192,7 @@ static struct entry **find_left(uint64_t set)
 int kbi_signal_get_left(uint64_t set, siginfo_t *info)
 {
 	uint64_t old = kbi_signal_enter(&lock);
-	int sig = take(find_left(set), info);
+	int sig = take_pool_entry(find_left(set), info);
 
 	kbi_signal_leave(&lock, old);
 	return sig;
@@ -200,11 +201,11 @@ int kbi_signal_get_left(uint64_t set, siginfo_t *info)
 int kbi_signal_get_back(struct kb_thread *t, uint64_t set, bool all, siginfo_t *info)
 {
 	uint64_t old = kbi_signal_enter(&lock);
-	int sig = take(find(t, set, true), info);
+	int sig = take_pool_entry(find_pool_entry(t, set, true), info);
 	struct entry **at;
 
-	while (!sig && all && (at = find(t, set, false)))
-		drop(at);
+	while (!sig && all && (at = find_pool_entry(t, set, false)))
+		drop_pool_entry(at);
 	kbi_signal_leave(&lock, old);
 	return sig;
 }

@@ -26,12 +26,14 @@
 static a64 open;
 static a32 openings; /* counts the times at which that set may have grown; changed there, too */
 static a32 started;  /* the exchange in kbi_signal_need_post is its own partner on another thread */
-static a32 tid;      /* kernel thread; 0: not ready. acquires: partner is the release in work */
-/* not waiting: it may have a signal in hand. releases in work: partner is the acquire in
- * kbi_signal_post_is_at_work */
+/* kernel thread; 0: not ready. acquires: partner is the release in run_dispatcher */
+static a32 tid;
+/* not waiting: it may have a signal in hand. releases in run_dispatcher: partner is the
+ * acquire in kbi_signal_post_is_at_work */
 static a32 at_work;
 /* rounds requested, and rounds done. asked: the change in kbi_signal_ask_post and the acquire in
- * answer are partners; answered: the release in answer and the acquire in kbi_signal_ask_post */
+ * answer_post_request are partners; answered: the release in answer_post_request and the acquire in
+ * kbi_signal_ask_post */
 static a32 asked, answered;
 /* signals that were ever left with a thread that blocked them for the time of a handler; only
  * grows */
@@ -45,7 +47,7 @@ bool kbi_signal_is_postman(int who)
 
 /* ---- what threads let through ---------------------------------------------------------------- */
 
-static void ring(void)
+static void ring_dispatcher(void)
 {
 	if (a_load_acq(&tid))
 		kbi_sys_signal((int)a_load_acq(&tid), kbi_preempt_signal());
@@ -53,7 +55,7 @@ static void ring(void)
 
 /* Passes on signals to the program that were left with a thread which blocks them for the time of a
  * handler, to a thread that takes them now. */
-static void take_left(uint64_t set)
+static void pass_left_signals(uint64_t set)
 {
 	siginfo_t info;
 
@@ -65,14 +67,15 @@ static void take_left(uint64_t set)
 void kbi_signal_opened(uint64_t set)
 {
 	set = kbi_signal_deliverable(set);
-	/* partners: the fence in close_unused, and the change of `left` in leave_with, which then calls
-	 * take_left; the caller has stored its mask */
+	/* partners: the fence in close_unused, and the change of `left` in put_signal_in_list,
+	 * which then calls pass_left_signals; the caller has stored its mask */
 	a_fence_sc();
 	a_add_acqrel(&openings, 1);
 	if (set & ~a_or_acqrel(&open, set))
-		ring();
-	if (kbi_unlikely(a_load_acq(&left) & set)) /* acquire: partner is the change in leave_with */
-		take_left(a_load_acq(&left) & set);
+		ring_dispatcher();
+	/* acquire: partner is the change in put_signal_in_list */
+	if (kbi_unlikely(a_load_acq(&left) & set))
+		pass_left_signals(a_load_acq(&left) & set);
 }
 
 /* Shrinks `open` after a signal came that no thread lets through any more. */
@@ -94,7 +97,7 @@ static void close_unused(void)
 /* ---- to a thread ----------------------------------------------------------------------------- */
 
 /* Returns the kernel thread on which t is, running or in a blocking call; 0: none. */
-static int runs_on(struct kb_thread *t)
+static int running_tid(struct kb_thread *t)
 {
 	/* acquire, here and below: partner is the release that gave the descriptor its state */
 	uint64_t st = a_load_acq(&t->task.state);
@@ -105,10 +108,10 @@ static int runs_on(struct kb_thread *t)
 }
 
 /* Returns that kernel thread if it lets the signal through, else 0. */
-static int runs_and_lets(struct kb_thread *t, int sig)
+static int running_open_tid(struct kb_thread *t, int sig)
 {
 	uint64_t st = a_load_acq(&t->task.state), bit = kbi_signal_bit(sig);
-	int on = runs_on(t);
+	int on = running_tid(t);
 
 	if (!on || (a_load_rlx(&t->signals.mask) & bit))
 		return 0;
@@ -136,7 +139,7 @@ void kbi_signal_give_back(struct kb_thread *t)
 {
 	siginfo_t info;
 
-	a_fence_sc(); /* partner: the fence in find_another */
+	a_fence_sc(); /* partner: the fence in find_another_taker */
 	while (a_load_acq(&t->signals.pending) &&
 	       kbi_signal_get_back(t, a_load_rlx(&t->signals.mask) & ~a_load_rlx(&t->signals.wanted),
 		       false, &info))
@@ -145,7 +148,7 @@ void kbi_signal_give_back(struct kb_thread *t)
 
 /* Gives a signal that t does not take any more to another thread. A signal that t blocks for the
  * time of a handler stays with t, or the next signal would overtake it. */
-static void find_another(struct kb_thread *t, uint64_t bit)
+static void find_another_taker(struct kb_thread *t, uint64_t bit)
 {
 	siginfo_t info;
 
@@ -157,19 +160,20 @@ static void find_another(struct kb_thread *t, uint64_t bit)
 
 /* Wakes t for these signals, which are in its list. If they are not taken yet, t may have entered a
  * call, or started to run, since its state was read: its kernel thread is then made to look. */
-static void wake(struct kb_thread *t, uint64_t set)
+static void wake_for_signals(struct kb_thread *t, uint64_t set)
 {
 	int on;
 
 	kbi_wait_wake_next(&t->task);
 	/* acquire: partner is the change of the bits in signal_pool */
-	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & set) && (on = runs_on(t)))
+	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & set) &&
+		(on = running_tid(t)))
 		kbi_signal_knock(on);
 }
 
 /* Puts the signal into the thread's list; the thread takes it as soon as it runs. Returns 0, EAGAIN
  * or ESRCH. */
-static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool shared)
+static int put_signal_in_list(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 {
 	uint64_t bit = kbi_signal_bit(info->si_signo);
 	struct kb_thread *t = to.t;
@@ -179,17 +183,18 @@ static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool share
 	e = kbi_signal_put(to, info, shared);
 	if (e == ESRCH)
 		return e;
-	wake(t, bit);
+	wake_for_signals(t, bit);
 	if (!shared)
 		return e;
-	find_another(t, bit);
+	find_another_taker(t, bit);
 	if (kbi_unlikely(kbi_signal_blocked_for_now(t) & bit)) {
-		/* acquire and release: partner is the acquire before take_left in kbi_signal_opened */
+		/* acquire and release: partner is the acquire before pass_left_signals in
+		 * kbi_signal_opened */
 		a_or_acqrel(&left, bit);
 		/* before the masks are read: partner is the fence in kbi_signal_opened, by a thread that
 		 * has stored its mask: one of the two sees the other */
 		a_fence_sc();
-		take_left(bit);
+		pass_left_signals(bit);
 	}
 	return e;
 }
@@ -198,11 +203,11 @@ static int leave_with(struct kbi_signal_to to, const siginfo_t *info, bool share
  * signal always waits there: the kernel may bring it to a kernel thread that t has just left, and
  * until the relay there has put it into t's list, the next signal would come first. So the list is
  * the only queue, and t takes the signals in order. A bound thread's queue is the kernel's. */
-static int goes_to(struct kb_thread *t, int sig)
+static int target_tid(struct kb_thread *t, int sig)
 {
 	if (kbi_unlikely(kbi_signal_is_bound(t)))
-		return runs_on(t);
-	return kbi_signal_queues(sig) ? 0 : runs_and_lets(t, sig);
+		return running_tid(t);
+	return kbi_signal_queues(sig) ? 0 : running_open_tid(t, sig);
 }
 
 /* Sends a signal to a thread. An effect on the whole process does not depend on a thread that gets
@@ -219,12 +224,12 @@ int kbi_signal_send(struct kbi_signal_to to, const siginfo_t *info, bool shared)
 		act_by_default(sig);
 		return 0;
 	}
-	on = goes_to(t, sig);
+	on = target_tid(t, sig);
 	/* a signal to the process is for any thread it finds there: t may be about to end */
 	e = on ? kbi_signal_send_to(on, t, info, shared ? KBI_SIGNAL_TO_PROCESS : to) : EBUSY;
 	if (e != EBUSY)
 		return e;
-	e = leave_with(to, info, shared);
+	e = put_signal_in_list(to, info, shared);
 	if (e == ESRCH && shared)
 		kbi_signal_forward(info, KBI_SIGNAL_TO_PROCESS);
 	return e == ESRCH ? 0 : e;
@@ -243,7 +248,7 @@ bool kbi_signal_give(const siginfo_t *info, bool even_soon)
 		return false;
 	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_BLOCKED)
 		return kbi_signal_send(kbi_signal_to(t), info, true) == 0;
-	return leave_with(kbi_signal_to(t), info, true) == 0;
+	return put_signal_in_list(kbi_signal_to(t), info, true) == 0;
 }
 
 /* ---- signals that no thread lets through, where VPs are processes ----------------------------
@@ -279,7 +284,7 @@ bool kbi_signal_post_program(const siginfo_t *info)
 
 /* ---- its work -------------------------------------------------------------------------------- */
 
-static void requeue(siginfo_t *info)
+static void requeue_signal(siginfo_t *info)
 {
 	if (kbi_signal_post_program(info) || kbi_signal_is_overrun(info, getpid()))
 		return;
@@ -289,7 +294,7 @@ static void requeue(siginfo_t *info)
 
 /* Takes the signals of this number that wait behind the one in hand; returns how many. A thread's
  * signal goes to the thread. */
-static size_t take_behind(int sig, siginfo_t *info, size_t room)
+static size_t take_queued_behind(int sig, siginfo_t *info, size_t room)
 {
 	static const struct timespec none;
 	uint64_t set = kbi_signal_bit(sig);
@@ -309,7 +314,7 @@ static size_t take_behind(int sig, siginfo_t *info, size_t room)
 
 /* Gives the signal back to the kernel. Signals that queue keep their order, although the kernel
  * puts a returned signal behind the rest. */
-static void put_back(siginfo_t *info)
+static void return_to_kernel(siginfo_t *info)
 {
 	enum { MOST = 4096 };
 	static siginfo_t behind[MOST];
@@ -317,10 +322,10 @@ static void put_back(siginfo_t *info)
 
 	close_unused();
 	if (info->si_signo >= SIGRTMIN)
-		n = take_behind(info->si_signo, behind, MOST);
-	requeue(info);
+		n = take_queued_behind(info->si_signo, behind, MOST);
+	requeue_signal(info);
 	for (size_t i = 0; i < n; i++)
-		requeue(&behind[i]);
+		requeue_signal(&behind[i]);
 	kbi_signal_note_sent(kbi_signal_bit(info->si_signo));
 }
 
@@ -340,7 +345,7 @@ static void await_main(int sig)
 	}
 }
 
-static void deliver(siginfo_t *info)
+static void deliver_signal(siginfo_t *info)
 {
 	struct kbi_signal_to to;
 	int sig = info->si_signo;
@@ -359,7 +364,7 @@ static void deliver(siginfo_t *info)
 		return;
 	}
 	if (!to.t) {
-		put_back(info);
+		return_to_kernel(info);
 		return;
 	}
 	kbi_signal_send(to, info, shared);
@@ -367,7 +372,7 @@ static void deliver(siginfo_t *info)
 
 /* Passes a signal to the program on to the dispatcher; runs on the supervisor, where VPs are
  * processes. */
-static void pass(siginfo_t *info)
+static void pass_to_dispatcher(siginfo_t *info)
 {
 	if (!kbi_signal_is_packed(info)) {
 		if (kbi_signal_is_overrun(info, (int)a_load_acq(&tid)))
@@ -402,7 +407,7 @@ static bool is_for_work(long sig, const siginfo_t *info)
 /* the thread that executes a program: signals that no thread lets through are the new program's */
 static aptr heir;
 
-static void leave_all(struct kb_thread *t)
+static void leave_with_heir(struct kb_thread *t)
 {
 	static const struct timespec none;
 	uint64_t set = ~(kbi_signal_never() | kbi_everywhere_bit());
@@ -416,9 +421,9 @@ static void leave_all(struct kb_thread *t)
 			kbi_signal_put(kbi_signal_to(t), &info, true);
 }
 
-static void wake_all(void)
+static void wake_unwoken(void)
 {
-	/* acquire and release: partner is the release in put_there */
+	/* acquire and release: partner is the release in put_and_ring */
 	if (kbi_likely(!a_load_rlx(&unwoken)) || !a_xchg_acqrel(&unwoken, 0))
 		return;
 	for (uint32_t i = 0; i < kbi_descriptor_limit(); i++) {
@@ -426,12 +431,12 @@ static void wake_all(void)
 		uint64_t takes = kbi_signal_is_bound(t) ? ~(uint64_t)0 : kbi_signal_accepts(t);
 
 		if (kbi_signal_is_there(t) && (a_load_acq(&t->signals.pending) & takes))
-			wake(t, takes);
+			wake_for_signals(t, takes);
 	}
 }
 
 /* Answers kbi_signal_ask_post: delivers all signals that came before the request. */
-static void answer(void)
+static void answer_post_request(void)
 {
 	static const struct timespec none;
 	uint32_t round = a_load_acq(&asked);
@@ -439,17 +444,17 @@ static void answer(void)
 	uint64_t set;
 	long sig;
 
-	wake_all();
+	wake_unwoken();
 	if (kbi_likely(round == a_load_rlx(&answered)))
 		return;
 	do {
 		set = a_load_acq(&open);
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, &none, KBI_MASK_BYTES);
 		if (is_for_work(sig, &info))
-			deliver(&info);
+			deliver_signal(&info);
 	} while (sig > 0);
 	if (a_load_acq(&heir)) /* acquire: partner is the release in kbi_signal_post_empty */
-		leave_all(a_load_acq(&heir));
+		leave_with_heir(a_load_acq(&heir));
 	/* release: partner is the acquire in kbi_signal_ask_post */
 	a_store_rel(&answered, round);
 	kbi_sys_futex_wake(&answered, INT_MAX);
@@ -476,15 +481,15 @@ void kbi_signal_ask_post(void)
 	if (!a_load_acq(&tid))
 		return;
 	mine = a_add_acqrel(&asked, 1) + 1;
-	ring();
-	/* acquire: partner is the release in answer */
+	ring_dispatcher();
+	/* acquire: partner is the release in answer_post_request */
 	for (int i = 0; i < NAPS && (int32_t)((now = a_load_acq(&answered)) - mine) < 0; i++)
 		kbi_sys_futex_wait(&answered, now, &nap);
 }
 
 /* Returns a VP other than the caller's that lets the signal through, for a thread that has left or
  * has just come; or NULL. */
-static const struct kbi_vp *open_vp(const struct kbi_vp *mine, uint64_t bit)
+static const struct kbi_vp *find_open_vp(const struct kbi_vp *mine, uint64_t bit)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (kbi_vps[i] != mine && !(a_load_acq(&kbi_signal_vp_mask[i]) & bit))
@@ -492,13 +497,14 @@ static const struct kbi_vp *open_vp(const struct kbi_vp *mine, uint64_t bit)
 	return NULL;
 }
 
-static void close_others(const struct kbi_vp *mine, uint64_t bit)
+static void close_other_vps(const struct kbi_vp *mine, uint64_t bit)
 {
 	enum { NAPS = 1000 };
 	static const struct timespec nap = { 0, 50000 };
 	const struct kbi_vp *vp;
 
-	for (int i = 0; i < NAPS && (vp = open_vp(mine, bit)) && !kbi_signal_anybody_takes(bit); i++) {
+	for (int i = 0;
+		i < NAPS && (vp = find_open_vp(mine, bit)) && !kbi_signal_anybody_takes(bit); i++) {
 		kbi_signal_knock(kbi_signal_tid(vp));
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 	}
@@ -512,7 +518,7 @@ void kbi_signal_close_all(const struct kbi_task *self, int sig)
 		return;
 	kbi_signal_need_post();
 	if (!kbi_sys_from.processes)
-		close_others(self->vp, bit);
+		close_other_vps(self->vp, bit);
 	if (!kbi_signal_post_takes(bit))
 		return;
 	close_unused();
@@ -522,13 +528,13 @@ void kbi_signal_close_all(const struct kbi_task *self, int sig)
 
 void kbi_signal_post_empty(struct kb_thread *t)
 {
-	/* release: partner is the acquire in answer */
+	/* release: partner is the acquire in answer_post_request */
 	a_store_rel(&heir, kbi_sys_from.processes ? t : NULL);
 	kbi_signal_ask_post();
 	a_store_rel(&heir, NULL);
 }
 
-static void *work(void *unused)
+static void *run_dispatcher(void *unused)
 {
 	uint64_t all = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
 		kbi_everywhere_bit()), set;
@@ -541,10 +547,10 @@ static void *work(void *unused)
 		kbi_self();
 	kbi_handoff_helps();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, KBI_MASK_BYTES);
-	/* release: partner is the acquire in wait_for_him */
+	/* release: partner is the acquire in await_dispatcher */
 	a_store_rel(&tid, (uint32_t)kbi_sys_gettid());
 	kbi_sys_futex_wake(&tid, INT_MAX);
-	kbi_process_pass_by(pass);
+	kbi_process_pass_by(pass_to_dispatcher);
 	for (;;) {
 		long sig;
 
@@ -554,8 +560,8 @@ static void *work(void *unused)
 		sig = kbi_sys(SYS_rt_sigtimedwait, &set, &info, NULL, KBI_MASK_BYTES);
 		a_store_rel(&at_work, 1);
 		if (is_for_work(sig, &info))
-			deliver(&info);
-		answer();
+			deliver_signal(&info);
+		answer_post_request();
 	}
 	return NULL;
 }
@@ -573,15 +579,15 @@ void kbi_signal_send_here(siginfo_t *info, struct kbi_signal_to to)
 /* Puts a thread's signal into the thread's list, and lets the dispatcher wake the thread: the
  * caller may be a handler. The signal is not sent to the dispatcher: signals for several threads
  * would become a single signal there, as the kernel merges all signals that do not queue. */
-static bool put_there(struct kbi_signal_to to, const siginfo_t *info)
+static bool put_and_ring(struct kbi_signal_to to, const siginfo_t *info)
 {
 	int e;
 
 	a_store_rlx(&kbi_signal_watch, 1);
 	e = kbi_signal_put(to, info, false);
 	if (e == 0) {
-		a_store_rel(&unwoken, 1); /* release: partner is the change in wake_all */
-		ring();
+		a_store_rel(&unwoken, 1); /* release: partner is the change in wake_unwoken */
+		ring_dispatcher();
 	}
 	return e != EAGAIN;
 }
@@ -591,7 +597,7 @@ void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 	siginfo_t packed = *info;
 	int sig = info->si_signo, post = (int)a_load_acq(&tid);
 
-	if (to.t && post && put_there(to, info))
+	if (to.t && post && put_and_ring(to, info))
 		return;
 	if (kbi_signal_is_overrun(info, post ? post : getpid()))
 		return;
@@ -608,28 +614,28 @@ void kbi_signal_forward(const siginfo_t *info, struct kbi_signal_to to)
 
 /* Waits until the dispatcher is ready. A signal that came earlier would go back to the kernel and
  * come again at once; where VPs are processes, it would wait at one of them, perhaps for ever. */
-static void wait_for_him(void)
+static void await_dispatcher(void)
 {
 	enum { TIMES = 10000 };
 	static const struct timespec nap = { 0, 100000 };
 
-	/* acquire: partner is the release in work */
+	/* acquire: partner is the release in run_dispatcher */
 	for (int i = 0; i < TIMES && !a_load_acq(&tid); i++)
 		kbi_sys_futex_wait(&tid, 0, &nap);
 	for (int i = 0; kbi_sys_from.processes && i < TIMES && !kbi_process_passes(); i++)
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 }
 
-static KBI_NOINLINE void start(void)
+static KBI_NOINLINE void start_dispatcher(void)
 {
 	uint64_t all = ~kbi_everywhere_bit(), old;
 
 	kbi_signal_listen();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
-	if (kbi_body_kernel_thread(work, NULL))
+	if (kbi_body_kernel_thread(run_dispatcher, NULL))
 		kbi_sys_message("no kernel thread for signals: those to the process may be late");
 	else
-		wait_for_him();
+		await_dispatcher();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
 }
 
@@ -643,5 +649,5 @@ void kbi_signal_need_post(void)
 	a_store_rlx(&kbi_signal_watch, 1);
 	if (kbi_unlikely(!a_load_rlx(&started)) && kbi_vp_n && !kbi_posix_forked &&
 	    !kbi_posix_me.in_handler && !a_xchg_acqrel(&started, 1))
-		start();
+		start_dispatcher();
 }

@@ -9,7 +9,7 @@
 
 #include "os/sys.h"
 
-static void describe(siginfo_t *info, int sig, int code, union sigval value)
+static void fill_signal_info(siginfo_t *info, int sig, int code, union sigval value)
 {
 	memset(info, 0, sizeof(*info));
 	info->si_signo = sig;
@@ -50,7 +50,7 @@ KBI_POSIX_API int signalfd(int fd, const sigset_t *set, int flags)
 
 /* Tests whether a signal to t may be read from a signalfd. A signal that t blocks would wait in our
  * list, where the kernel's read of the descriptor does not look. */
-static bool is_read(struct kb_thread *t, int sig)
+static bool may_signalfd_read(struct kb_thread *t, int sig)
 {
 	uint64_t bit = kbi_signal_bit(sig);
 
@@ -64,7 +64,7 @@ static int send_info(struct kbi_signal_to to, siginfo_t *info)
 {
 	struct kb_thread *t = to.t;
 
-	if (is_read(t, info->si_signo)) {
+	if (may_signalfd_read(t, info->si_signo)) {
 		/* the kernel accepts its own codes only from the first kernel thread */
 		info->si_code = SI_QUEUE;
 		return (int)-kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
@@ -82,7 +82,7 @@ static int send_info(struct kbi_signal_to to, siginfo_t *info)
 }
 
 /* Sends the program a signal that cannot be handled, by the kernel. */
-static int to_program(int sig)
+static int send_to_program(int sig)
 {
 	return kbi_libc()->kill(getpid(), sig) ? errno : 0;
 }
@@ -91,7 +91,7 @@ static int send_light(struct kbi_signal_to to, int sig, int code, union sigval v
 {
 	siginfo_t info;
 
-	describe(&info, sig, code, value);
+	fill_signal_info(&info, sig, code, value);
 	return send_info(to, &info);
 }
 
@@ -107,7 +107,7 @@ int kbi_signal_queue(struct kbi_signal_to to, int sig, const siginfo_t *given)
 	if (!kbi_signal_ok(sig))
 		return EINVAL;
 	if (sig == SIGKILL || sig == SIGSTOP)
-		return to_program(sig);
+		return send_to_program(sig);
 	return send_info(to, &info);
 }
 
@@ -116,13 +116,13 @@ int kbi_signal_kill(struct kbi_signal_to to, int sig)
 	if (sig != 0 && !kbi_signal_ok(sig))
 		return EINVAL;
 	if (sig == SIGKILL || sig == SIGSTOP)
-		return to_program(sig);
+		return send_to_program(sig);
 	return sig == 0 ? 0 : send_light(to, sig, SI_TKILL, (union sigval){ 0 });
 }
 
 /* Sends a signal to the calling child of vfork: it has its parent's control block, and libc may
  * know its parent's number. */
-static int to_child(int sig)
+static int send_to_vfork_child(int sig)
 {
 	return (int)-kbi_sys(SYS_tgkill, kbi_sys(SYS_getpid), kbi_sys_gettid(), sig);
 }
@@ -133,7 +133,7 @@ KBI_POSIX_API int pthread_kill(pthread_t id, int sig)
 	bool gone;
 
 	if (kbi_posix_in_vfork() && id == kbi_posix_self())
-		return to_child(sig);
+		return send_to_vfork_child(sig);
 	kbi_posix_let_turn_end();
 	t = kbi_posix_thread(id, &gone);
 	if (gone)
@@ -161,7 +161,7 @@ KBI_POSIX_API int pthread_sigqueue(pthread_t id, int sig, const union sigval val
 	return sig == 0 ? 0 : send_light(kbi_signal_to(t), sig, SI_QUEUE, value);
 }
 
-static int answer(int e)
+static int send_call_result(int e)
 {
 	if (e == 0)
 		return 0;
@@ -172,8 +172,9 @@ static int answer(int e)
 KBI_POSIX_API int raise(int sig)
 {
 	if (kbi_posix_in_vfork())
-		return answer(to_child(sig));
-	return kbi_posix_light() ? answer(pthread_kill(pthread_self(), sig)) : kbi_libc()->raise(sig);
+		return send_call_result(send_to_vfork_child(sig));
+	return kbi_posix_light() ? send_call_result(pthread_kill(pthread_self(), sig)) :
+		kbi_libc()->raise(sig);
 }
 
 KBI_POSIX_ALIAS(gsignal, raise);
@@ -196,7 +197,7 @@ static struct kbi_task *takes_itself(pid_t pid, int sig)
 /* Sends a signal to the program through the dispatcher, where VPs are processes: a signal that the
  * caller blocks is pending for the program when kill returns, also if another process is the
  * program's first. */
-static bool posts(pid_t pid, const siginfo_t *info)
+static bool send_by_dispatcher(pid_t pid, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
@@ -207,7 +208,7 @@ static bool posts(pid_t pid, const siginfo_t *info)
 /* Gives a handled signal to another thread that takes it: as in the kernel, that thread has it when
  * kill returns. Through the dispatcher it might come after the thread has ended, and a real-time
  * signal might come after a later one. */
-static bool gives(pid_t pid, const siginfo_t *info)
+static bool give_to_other_thread(pid_t pid, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
@@ -223,13 +224,13 @@ static bool gives(pid_t pid, const siginfo_t *info)
 
 /* Notes a signal that was sent by the kernel, to this process and perhaps further ones. Also if
  * there is no dispatcher yet: a started dispatcher first takes the signals that wait there. */
-static void sent(pid_t pid, int sig)
+static void note_kernel_sent(pid_t pid, int sig)
 {
 	if (kbi_signal_ok(sig) && (pid == getpid() || pid == 0 || pid == -getpgrp()))
 		kbi_signal_note_sent(kbi_signal_bit(sig));
 }
 
-static int to_group(pid_t pid, int sig)
+static int send_to_group(pid_t pid, int sig)
 {
 	struct kbi_task *self = kbi_signal_ok(sig) && kbi_call_may_wait() ? kbi_posix_light() : NULL;
 	bool awaits = self && (pid == 0 || pid == -getpgrp()) && !kbi_signal_ignored(sig) &&
@@ -239,7 +240,7 @@ static int to_group(pid_t pid, int sig)
 
 	if (e)
 		return e;
-	sent(pid, sig);
+	note_kernel_sent(pid, sig);
 	if (awaits)
 		kbi_signal_await_own(self, sig, before);
 	return 0;
@@ -259,16 +260,16 @@ KBI_POSIX_API int kill(pid_t given, int sig)
 	int e = 0;
 
 	if (pid <= 0)
-		return to_group(pid, sig);
-	describe(&info, sig, SI_USER, (union sigval){ 0 });
+		return send_to_group(pid, sig);
+	fill_signal_info(&info, sig, SI_USER, (union sigval){ 0 });
 	if (self)
-		return answer(send_self(self, &info));
-	if (gives(pid, &info))
+		return send_call_result(send_self(self, &info));
+	if (give_to_other_thread(pid, &info))
 		return 0;
-	if (!posts(pid, &info))
+	if (!send_by_dispatcher(pid, &info))
 		e = kbi_libc()->kill(pid, sig);
 	if (e == 0)
-		sent(pid, sig);
+		note_kernel_sent(pid, sig);
 	return e;
 }
 
@@ -288,16 +289,16 @@ KBI_POSIX_API int sigqueue(pid_t given, int sig, const union sigval value)
 	siginfo_t info;
 	int e = 0;
 
-	describe(&info, sig, SI_QUEUE, value);
+	fill_signal_info(&info, sig, SI_QUEUE, value);
 	if (self)
-		return answer(send_self(self, &info));
-	if (gives(pid, &info))
+		return send_call_result(send_self(self, &info));
+	if (give_to_other_thread(pid, &info))
 		return 0;
 	if (kbi_posix_light() && pid == getpid() && sig >= SIGRTMIN && sig <= SIGRTMAX)
 		kbi_signal_close_all(kbi_self_raw(), sig);
-	if (!posts(pid, &info))
+	if (!send_by_dispatcher(pid, &info))
 		e = kbi_libc()->sigqueue(pid, sig, value);
 	if (e == 0)
-		sent(pid, sig);
+		note_kernel_sent(pid, sig);
 	return e;
 }

@@ -27,13 +27,13 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
  * call belongs to that thread, and the call is to end, so no bit is needed there. */
 #define MERGED ((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1)
 
-static bool is_on_its_way(struct kbi_body *b, int on, uint64_t bit)
+static bool test_and_set_posted(struct kbi_body *b, int on, uint64_t bit)
 {
-	/* acquire and release: partner is the change in has_come */
+	/* acquire and release: partner is the change in clear_posted_bit */
 	return b && (a_or_acqrel(&b->posted, bit) & bit & MERGED) && kbi_signal_body_of(on);
 }
 
-static void has_come(struct kbi_body *b, uint64_t bit)
+static void clear_posted_bit(struct kbi_body *b, uint64_t bit)
 {
 	if (b)
 		a_and_acqrel(&b->posted, ~(bit & MERGED));
@@ -41,7 +41,7 @@ static void has_come(struct kbi_body *b, uint64_t bit)
 
 void kbi_signal_has_come(int sig)
 {
-	has_come(kbi_body_of_tid(kbi_sys_gettid()), kbi_signal_bit(sig));
+	clear_posted_bit(kbi_body_of_tid(kbi_sys_gettid()), kbi_signal_bit(sig));
 }
 
 /* If the kernel thread no longer lets the signal through when it comes, the signal would wait until
@@ -60,7 +60,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 
 	if (kbi_signal_is_overrun(info, on))
 		return 0;
-	if (is_on_its_way(b, on, bit)) {
+	if (test_and_set_posted(b, on, bit)) {
 		if (info->si_code == SI_TIMER)
 			kbi_signal_has_arrived(&packed); /* it does not go through the kernel */
 		return EBUSY;
@@ -68,7 +68,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 	kbi_signal_pack(&packed, whom);
 	e = kbi_sys_signal_info(on, info->si_signo, &packed);
 	if (kbi_unlikely(e))
-		has_come(b, bit);
+		clear_posted_bit(b, bit);
 	a_fence_sc(); /* partner: the fence in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
 		a_or_acqrel(&b->posted, bit & ~MERGED); /* bits of MERGED stay until the signals come */
@@ -81,7 +81,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
  * at once, and the interrupted code, perhaps a handler that blocks the signal, would make no
  * progress. A thread that keeps this kernel thread gets the signal from the kernel thread after all
  * pending ones have been looked at. */
-static bool keep(const siginfo_t *info, struct kbi_signal_to to)
+static bool keep_signal_here(const siginfo_t *info, struct kbi_signal_to to)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = self ? kbi_thread_of(self) : NULL;
@@ -119,8 +119,9 @@ void kbi_signal_look_after_slow(void)
 		left &= -left;
 		if (kbi_sys(SYS_rt_sigtimedwait, &left, &info, &none, KBI_MASK_BYTES) <= 0)
 			return;
-		has_come(b, left);
-		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE && !keep(&info, to))
+		clear_posted_bit(b, left);
+		if (kbi_signal_unpack(&info, &to) != KBI_SIGNAL_LATE &&
+			!keep_signal_here(&info, to))
 			kbi_signal_forward(&info, to);
 	}
 	if (kbi_signal_bound_self())
@@ -132,7 +133,7 @@ void kbi_signal_look_after_slow(void)
 /* Sends the signal to the caller's kernel thread; again if the caller has moved to another process:
  * a process that is killed when the signal is about to come may not get it, and the thread goes on
  * in another process. */
-static long send_here(const siginfo_t *packed)
+static long send_to_own_tid(const siginfo_t *packed)
 {
 	int tid;
 	long r;
@@ -151,13 +152,13 @@ static long send_here(const siginfo_t *packed)
  * signal that another thread has sent comes first; if the other thread has only set the bit,
  * this waits until its signal is sent. A bit that stays set is stale: the sender was killed, or
  * the kernel has thrown the signal away because it was ignored for a moment. */
-static void take_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
+static void await_posted_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
 {
 	enum { PATIENCE = 100000000 }; /* ns */
 	uint64_t since = 0;
 
-	/* acquire and release: partner is the change in has_come, and this operation in
-	 * is_on_its_way */
+	/* acquire and release: partner is the change in clear_posted_bit, and this operation in
+	 * test_and_set_posted */
 	for (unsigned n = 0; kbi_unlikely(a_or_acqrel(&b->posted, bit) & bit); n++) {
 		uint64_t now = kbi_sys_now();
 
@@ -181,7 +182,7 @@ int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
 	long r;
 
 	if (b)
-		take_turn(self, b, bit);
+		await_posted_turn(self, b, bit);
 	/* without an address our relay takes it for the tick or for the process's signal; a signal with
 	 * a different code or an errno value is recognised by `raises` */
 	if (info->si_signo == kbi_preempt_signal() || (kbi_signal_is_plain(info) && handled))
@@ -189,17 +190,17 @@ int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
 	kbi_posix_me.raises = handled ? info : NULL;
 	if (!stays)
 		kbi_np_leave(self);
-	r = send_here(&packed);
+	r = send_to_own_tid(&packed);
 	/* Repeat if the signal has not come. Either the kernel's mask is larger than kbi_signal_vp_mask
 	 * says, because a handler was left in the middle; or a signal sent to this kernel thread from
 	 * outside was still pending, so that this one was dropped: the pending one comes now */
 	for (int i = 0; kbi_unlikely(kbi_posix_me.raises && self->vp) && !r && i < TRIES; i++) {
 		kbi_signal_open_again(self);
 		if (kbi_posix_me.raises && (bit & MERGED))
-			r = send_here(&packed);
+			r = send_to_own_tid(&packed);
 	}
 	if (b && kbi_posix_me.raises) /* it has not come */
-		has_come(b, bit);
+		clear_posted_bit(b, bit);
 	kbi_posix_me.raises = NULL;
 	if (!stays)
 		kbi_np_enter(self);

@@ -26,13 +26,13 @@ enum { AUTODISARM = (int)(1u << 31) };
 
 /* Tests whether sp is on s by the kernel's rule; a thread is never on a stack that is disarmed when
  * a handler begins. */
-static bool is_on(const stack_t *s, uintptr_t sp)
+static bool is_on_signal_stack(const stack_t *s, uintptr_t sp)
 {
 	return s->ss_sp && !(s->ss_flags & AUTODISARM) && sp > (uintptr_t)s->ss_sp &&
 		sp - (uintptr_t)s->ss_sp <= s->ss_size;
 }
 
-static uintptr_t here(void)
+static uintptr_t stack_pointer_here(void)
 {
 	return (uintptr_t)__builtin_frame_address(0);
 }
@@ -51,7 +51,7 @@ static char *mains_place;
 
 /* Tests whether sp is in the place for such frames on the thread's stack. They lie there if the
  * thread is on none of its own stacks. */
-static bool is_in_place(const struct kb_thread *t, uintptr_t sp)
+static bool is_in_frame_place(const struct kb_thread *t, uintptr_t sp)
 {
 	uintptr_t low = (uintptr_t)mains_place;
 
@@ -60,7 +60,7 @@ static bool is_in_place(const struct kb_thread *t, uintptr_t sp)
 	return low && sp - low <= PLACE;
 }
 
-static bool is_on_own(const struct kb_thread *t, uintptr_t sp)
+static bool is_on_own_thread_stack(const struct kb_thread *t, uintptr_t sp)
 {
 	if (t->stack)
 		return sp - (uintptr_t)t->stack->low < t->stack->size;
@@ -71,13 +71,14 @@ static bool is_on_own(const struct kb_thread *t, uintptr_t sp)
  * stack may run code on a foreign stack: compilers of other languages keep their stacks in memory
  * where nothing may be written below the stack pointer. The program's handlers use the thread's
  * alternate stack; ours use the far end of the thread's own stack. */
-static uintptr_t place(uintptr_t sp)
+static uintptr_t runtime_frame_top(uintptr_t sp)
 {
 	const struct kb_thread *t = kbi_thread_of(kbi_self_raw());
 	const stack_t *s = &kbi_posix_me.alternate;
 
 	/* in a switch the stack pointer may be another thread's */
-	if (!t || !s->ss_sp || is_on(s, sp) || a_load_rlx(&t->task.np) > 0 || is_on_own(t, sp))
+	if (!t || !s->ss_sp || is_on_signal_stack(s, sp) || a_load_rlx(&t->task.np) > 0 ||
+		is_on_own_thread_stack(t, sp))
 		return sp - KBI_SIGNAL_FRAME_RED;
 	/* such a frame may have been left there when the handler began. A running handler alone is no
 	 * evidence: if the program has left it by a jump of its own, in_handler never returns to 0 */
@@ -93,14 +94,14 @@ static uintptr_t place(uintptr_t sp)
 
 bool kbi_signal_on_alternate(void)
 {
-	return is_on(&kbi_posix_me.alternate, here());
+	return is_on_signal_stack(&kbi_posix_me.alternate, stack_pointer_here());
 }
 
 /* Finds the place for a frame by the kernel's rule: below *top, and not below *low. */
-static void find_place(uintptr_t sp, bool on_alternate, uintptr_t *low, uintptr_t *top)
+static void find_frame_place(uintptr_t sp, bool on_alternate, uintptr_t *low, uintptr_t *top)
 {
 	const stack_t *s = &kbi_posix_me.alternate;
-	bool on = is_on(s, sp);
+	bool on = is_on_signal_stack(s, sp);
 
 	if (on_alternate && s->ss_sp && !on) {
 		kbi_posix_me.entered = *s;
@@ -113,9 +114,9 @@ static void find_place(uintptr_t sp, bool on_alternate, uintptr_t *low, uintptr_
 }
 
 /* Tests whether sp is on the kernel thread's own alternate stack. */
-static bool is_runtimes(const ucontext_t *uc, uintptr_t sp)
+static bool is_on_runtime_stack(const ucontext_t *uc, uintptr_t sp)
 {
-	return is_on(&uc->uc_stack, sp);
+	return is_on_signal_stack(&uc->uc_stack, sp);
 }
 
 /* Ends the program as the kernel does when there is no room for a handler. */
@@ -133,22 +134,22 @@ static void note_apart(const struct kb_thread *t, uintptr_t sp)
 {
 	if (!kbi_posix_me.in_handler)
 		kbi_posix_me.apart = false;
-	if (kbi_unlikely(is_in_place(t, sp)))
+	if (kbi_unlikely(is_in_frame_place(t, sp)))
 		kbi_posix_me.apart = true;
 }
 
 /* Calls fn in the moved frame, or here. apart: the frame is not where the kernel would have placed
  * it for a handler without SA_ONSTACK. */
-static void go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_frame_handler *fn,
-	bool apart)
+static void continue_in_frame(bool on_alternate, siginfo_t *info, void *context,
+	kbi_signal_frame_handler *fn, bool apart)
 {
 	uintptr_t sp = kbi_signal_frame_interrupted(context), at = kbi_signal_frame_low(info, context),
 		low, top;
 
-	if (kbi_signal_frame_moves() && !is_runtimes(context, sp)) {
+	if (kbi_signal_frame_moves() && !is_on_runtime_stack(context, sp)) {
 		note_apart(kbi_thread_of(kbi_self_raw()), sp);
-		find_place(sp, on_alternate, &low, &top);
-		apart |= is_runtimes(context, at);
+		find_frame_place(sp, on_alternate, &low, &top);
+		apart |= is_on_runtime_stack(context, at);
 		if (apart || (top != sp - KBI_SIGNAL_FRAME_RED && !(at >= low && at < top))) {
 			kbi_signal_frame_move(info, context, low, top, fn);
 			end_program();
@@ -160,7 +161,7 @@ static void go_on(bool on_alternate, siginfo_t *info, void *context, kbi_signal_
 void kbi_signal_go_on(bool on_alternate, siginfo_t *info, void *context,
 	kbi_signal_frame_handler *fn)
 {
-	go_on(on_alternate, info, context, fn, false);
+	continue_in_frame(on_alternate, info, context, fn, false);
 }
 
 void kbi_signal_go_on_from_apart(bool on_alternate, siginfo_t *info, void *context,
@@ -168,13 +169,14 @@ void kbi_signal_go_on_from_apart(bool on_alternate, siginfo_t *info, void *conte
 {
 	uintptr_t sp = kbi_signal_frame_interrupted(context);
 
-	go_on(on_alternate, info, context, fn,
-		kbi_preempt_is_apart() && place(sp) != sp - KBI_SIGNAL_FRAME_RED);
+	continue_in_frame(on_alternate, info, context, fn,
+		kbi_preempt_is_apart() && runtime_frame_top(sp) != sp - KBI_SIGNAL_FRAME_RED);
 }
 
 void kbi_signal_call(bool on_alternate, const stack_t *s, void (*call)(void *), void *arg)
 {
-	if (kbi_signal_frame_moves() || !on_alternate || !s->ss_sp || is_on(s, here()))
+	if (kbi_signal_frame_moves() || !on_alternate || !s->ss_sp ||
+		is_on_signal_stack(s, stack_pointer_here()))
 		call(arg);
 	else
 		kbi_ctx_call_on((char *)s->ss_sp + s->ss_size, call, arg);
@@ -189,21 +191,21 @@ size_t kbi_signal_room(uintptr_t sp)
 
 /* ---- the alternate stack in a handler's context ---------------------------------------------- */
 
-static stack_t told(uintptr_t sp)
+static stack_t reported_alt_stack(uintptr_t sp)
 {
 	stack_t s = kbi_posix_me.alternate;
 
 	s.ss_flags &= AUTODISARM;
 	if (!s.ss_sp)
 		s.ss_flags = SS_DISABLE;
-	else if (is_on(&s, sp))
+	else if (is_on_signal_stack(&s, sp))
 		s.ss_flags = SS_ONSTACK;
 	return s;
 }
 
 /* Makes the runtime's handlers use the alternate stacks. Called with the first alternate stack,
  * before any thread has it. */
-static void take_apart(void)
+static void move_handlers_apart(void)
 {
 	static a32 begun; /* 0: no, 1: in progress, 2: done */
 	uint32_t no = 0;
@@ -213,7 +215,7 @@ static void take_apart(void)
 		return;
 	if (a_cas_acq(&begun, &no, 1)) {
 		mains_place = kbi_sys_map(PLACE);
-		kbi_preempt_apart(place);
+		kbi_preempt_apart(runtime_frame_top);
 		kbi_signal_attention_apart();
 		kbi_lock_tell(&begun, 2);
 	}
@@ -222,11 +224,11 @@ static void take_apart(void)
 
 /* Sets the thread's alternate stack; returns what the kernel would answer. sp: the stack pointer to
  * test. */
-static int set(const stack_t *new, uintptr_t sp)
+static int set_alternate_stack(const stack_t *new, uintptr_t sp)
 {
 	int mode = new->ss_flags & ~AUTODISARM;
 
-	if (is_on(&kbi_posix_me.alternate, sp))
+	if (is_on_signal_stack(&kbi_posix_me.alternate, sp))
 		return EPERM;
 	if (mode != 0 && mode != SS_DISABLE && mode != SS_ONSTACK)
 		return EINVAL;
@@ -235,7 +237,7 @@ static int set(const stack_t *new, uintptr_t sp)
 	kbi_posix_me.alternate = (stack_t){ 0 };
 	if (mode == SS_DISABLE)
 		return 0;
-	take_apart();
+	move_handlers_apart();
 	kbi_posix_me.alternate = (stack_t){ .ss_sp = new->ss_sp, .ss_size = new->ss_size,
 		.ss_flags = new->ss_flags };
 	return 0;
@@ -272,13 +274,13 @@ void kbi_signal_returns_on(struct kbi_task *self, void *context)
 
 void kbi_signal_take_stack(struct kbi_task *self, void *context)
 {
-	set(&((ucontext_t *)context)->uc_stack, here());
+	set_alternate_stack(&((ucontext_t *)context)->uc_stack, stack_pointer_here());
 	kbi_signal_returns_on(self, context);
 }
 
 void kbi_signal_stack_after_fork(void)
 {
-	stack_t s = told(0);
+	stack_t s = reported_alt_stack(0);
 
 	kbi_sys(SYS_sigaltstack, &s, NULL);
 }
@@ -293,9 +295,9 @@ KBI_POSIX_API int sigaltstack(const stack_t *restrict new, stack_t *restrict old
 
 	if (!self)
 		return kbi_libc()->sigaltstack(new, old);
-	before = told(here());
+	before = reported_alt_stack(stack_pointer_here());
 	if (new)
-		e = set(new, here());
+		e = set_alternate_stack(new, stack_pointer_here());
 	if (e) {
 		errno = e;
 		return -1;

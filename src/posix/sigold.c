@@ -4,7 +4,7 @@
  * run handlers. */
 #include "posix/posix.h"
 
-static bool bad(int sig)
+static bool is_bad_signal(int sig)
 {
 	if (sig > 0 && sig < NSIG)
 		return false;
@@ -12,7 +12,7 @@ static bool bad(int sig)
 	return true;
 }
 
-static sigset_t only(int sig)
+static sigset_t sigset_of_signal(int sig)
 {
 	sigset_t set;
 
@@ -21,24 +21,24 @@ static sigset_t only(int sig)
 	return set;
 }
 
-static int change(int how, int sig)
+static int change_signal_in_mask(int how, int sig)
 {
 	sigset_t set;
 
-	if (bad(sig))
+	if (is_bad_signal(sig))
 		return -1;
-	set = only(sig);
+	set = sigset_of_signal(sig);
 	return sigprocmask(how, &set, NULL);
 }
 
 KBI_POSIX_API int sighold(int sig)
 {
-	return change(SIG_BLOCK, sig);
+	return change_signal_in_mask(SIG_BLOCK, sig);
 }
 
 KBI_POSIX_API int sigrelse(int sig)
 {
-	return change(SIG_UNBLOCK, sig);
+	return change_signal_in_mask(SIG_UNBLOCK, sig);
 }
 
 KBI_POSIX_API int sigignore(int sig)
@@ -53,11 +53,11 @@ KBI_POSIX_API __sighandler_t sigset(int sig, __sighandler_t handler)
 	struct sigaction sa = { .sa_handler = handler }, old;
 	sigset_t set, before;
 
-	if (handler == SIG_ERR || bad(sig)) {
+	if (handler == SIG_ERR || is_bad_signal(sig)) {
 		errno = EINVAL;
 		return SIG_ERR;
 	}
-	set = only(sig);
+	set = sigset_of_signal(sig);
 	if (sigaction(sig, handler == SIG_HOLD ? NULL : &sa, &old))
 		return SIG_ERR;
 	sigprocmask(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &set, &before);
@@ -69,7 +69,7 @@ KBI_POSIX_API int kbi_posix_sigpause(int sig)
 {
 	sigset_t set;
 
-	if (bad(sig))
+	if (is_bad_signal(sig))
 		return -1;
 	sigprocmask(SIG_BLOCK, NULL, &set);
 	sigdelset(&set, sig);
@@ -77,7 +77,7 @@ KBI_POSIX_API int kbi_posix_sigpause(int sig)
 }
 
 /* Converts a BSD mask, which has 32 bits. */
-static sigset_t widened(int mask)
+static sigset_t sigset_of_bsd_mask(int mask)
 {
 	sigset_t set;
 
@@ -88,7 +88,7 @@ static sigset_t widened(int mask)
 	return set;
 }
 
-static int narrowed(const sigset_t *set)
+static int bsd_mask_of_sigset(const sigset_t *set)
 {
 	unsigned mask = 0;
 
@@ -100,7 +100,7 @@ static int narrowed(const sigset_t *set)
 KBI_POSIX_API int kbi_posix_bsd_sigpause(int mask) __asm__("sigpause");
 KBI_POSIX_API int kbi_posix_bsd_sigpause(int mask)
 {
-	sigset_t set = widened(mask);
+	sigset_t set = sigset_of_bsd_mask(mask);
 
 	return sigsuspend(&set);
 }
@@ -113,16 +113,16 @@ KBI_POSIX_API int kbi_posix_sigpause_either(int sig_or_mask, int is_sig)
 
 KBI_POSIX_API int sigblock(int mask)
 {
-	sigset_t set = widened(mask), before;
+	sigset_t set = sigset_of_bsd_mask(mask), before;
 
-	return sigprocmask(SIG_BLOCK, &set, &before) ? -1 : narrowed(&before);
+	return sigprocmask(SIG_BLOCK, &set, &before) ? -1 : bsd_mask_of_sigset(&before);
 }
 
 KBI_POSIX_API int sigsetmask(int mask)
 {
-	sigset_t set = widened(mask), before;
+	sigset_t set = sigset_of_bsd_mask(mask), before;
 
-	return sigprocmask(SIG_SETMASK, &set, &before) ? -1 : narrowed(&before);
+	return sigprocmask(SIG_SETMASK, &set, &before) ? -1 : bsd_mask_of_sigset(&before);
 }
 
 KBI_POSIX_API int siggetmask(void)
@@ -130,5 +130,5 @@ KBI_POSIX_API int siggetmask(void)
 	sigset_t now;
 
 	sigprocmask(SIG_BLOCK, NULL, &now);
-	return narrowed(&now);
+	return bsd_mask_of_sigset(&now);
 }

@@ -27,7 +27,7 @@ static uint64_t left_to_post(uint64_t set)
 	return set & queue && !kbi_sys_from.processes ? kbi_signal_post_takes(set & queue) : 0;
 }
 
-static bool wait_there(uint64_t set)
+static bool is_set_pending(uint64_t set)
 {
 	uint64_t there = 0;
 
@@ -44,12 +44,12 @@ static int take_from_kernel(uint64_t set, siginfo_t *info)
 	static const struct timespec none;
 	uint64_t his = left_to_post(set);
 
-	set &= ~his | (wait_there(his) ? kbi_signal_own_pending() : 0);
+	set &= ~his | (is_set_pending(his) ? kbi_signal_own_pending() : 0);
 	return set ? (int)kbi_sys(SYS_rt_sigtimedwait, &set, info, &none, KBI_MASK_BYTES) : -EAGAIN;
 }
 
 /* Returns a signal that is there, or -EAGAIN. */
-static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
+static int take_present_signal(struct kbi_task *self, uint64_t set, siginfo_t *info)
 {
 	enum kbi_signal_address address;
 	struct kbi_signal_to to;
@@ -57,7 +57,7 @@ static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 
 	/* a signal that the dispatcher has in hand, or is about to take, came before those that still
 	 * wait in the kernel */
-	if (!sig && (kbi_signal_post_is_at_work() || wait_there(left_to_post(set)))) {
+	if (!sig && (kbi_signal_post_is_at_work() || is_set_pending(left_to_post(set)))) {
 		kbi_signal_ask_post();
 		sig = kbi_signal_get(kbi_thread_of(self), set, info);
 	}
@@ -75,7 +75,7 @@ static int look(struct kbi_task *self, uint64_t set, siginfo_t *info)
 
 /* Called when the time is over: a signal that had come by then is not missed because the dispatcher
  * holds it. True: look again. */
-static bool settle(uint64_t set)
+static bool settle_at_deadline(uint64_t set)
 {
 	if (kbi_signal_settle(set))
 		return true;
@@ -85,7 +85,7 @@ static bool settle(uint64_t set)
 	return true;
 }
 
-static int stop(struct kbi_task *self)
+static int stop_sigwait(struct kbi_task *self)
 {
 	const struct kbi_signals *s = &kbi_thread_of(self)->signals;
 
@@ -94,32 +94,33 @@ static int stop(struct kbi_task *self)
 	return kbi_posix_stop_signal(self);
 }
 
-static int stop_or_cancel(struct kbi_task *self)
+static int stop_or_cancel_sigwait(struct kbi_task *self)
 {
-	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : stop(self);
+	return kbi_unlikely(kbi_cancel_pending()) ? ECANCELED : stop_sigwait(self);
 }
 
 /* Returns the signal or a negative errno value; deadline as for kbi_timer_sleep. */
-static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline,
+static int wait_for_signal(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64_t deadline,
 	bool cancels)
 {
 	bool settled = false;
 
 	for (;;) {
-		int sig = look(self, set, info);
+		int sig = take_present_signal(self, set, info);
 		uint64_t now;
 
 		if (sig > 0 || (sig != -EAGAIN && sig != -EINTR))
 			return sig;
 		now = kbi_timer_now();
-		if (now >= deadline && !settled && (settled = settle(set)))
+		if (now >= deadline && !settled && (settled = settle_at_deadline(set)))
 			continue;
 		if (now >= deadline && !(kbi_signal_at_post() & set))
 			return -EAGAIN;
 		if (now >= deadline)
 			deadline = now + LOOK_NS; /* it is on its way */
-		kbi_waitq_sleep(self, (struct kbi_until){ deadline - now < LOOK_NS ? deadline :
-							  now + LOOK_NS, cancels ? stop_or_cancel : stop });
+		kbi_waitq_sleep(self,
+			(struct kbi_until){ deadline - now < LOOK_NS ? deadline : now + LOOK_NS,
+				cancels ? stop_or_cancel_sigwait : stop_sigwait });
 		if (kbi_posix_stop_signal(self)) {
 			kbi_signal_resumed();
 			return -EINTR;
@@ -130,7 +131,7 @@ static int wait_for(struct kbi_task *self, uint64_t set, siginfo_t *info, uint64
 	}
 }
 
-static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool cancels)
+static int wait_with_wanted_set(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool cancels)
 {
 	struct kbi_task *self = kbi_self();
 	a64 *mine = &kbi_thread_of(self)->signals.wanted;
@@ -140,12 +141,12 @@ static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool ca
 		kbi_cancel_test();
 	kbi_signal_need_post();
 	/* a signal that is there already, and that the dispatcher does not take, needs no delivery */
-	sig = kbi_signal_post_takes(wanted) ? -EAGAIN : look(self, wanted, info);
+	sig = kbi_signal_post_takes(wanted) ? -EAGAIN : take_present_signal(self, wanted, info);
 	if (sig > 0)
 		return sig;
 	a_store_rlx(mine, wanted);
 	kbi_signal_opened(wanted);
-	sig = wait_for(self, wanted, info, deadline, cancels);
+	sig = wait_for_signal(self, wanted, info, deadline, cancels);
 	a_store_rlx(mine, 0);
 	kbi_signal_give_back(kbi_thread_of(self));
 	if (sig == -ECANCELED) {
@@ -155,7 +156,7 @@ static int wait_one(uint64_t wanted, siginfo_t *info, uint64_t deadline, bool ca
 	return sig;
 }
 
-static int answer(int sig)
+static int sigwait_result(int sig)
 {
 	if (sig >= 0)
 		return sig;
@@ -170,10 +171,11 @@ static int wait_in_time(uint64_t wanted, siginfo_t *info, const struct timespec 
 
 	if (timeout && (!kbi_posix_time_ok(timeout) || timeout->tv_sec < 0))
 		return -EINVAL;
-	return wait_one(wanted, info ? info : &space, kbi_posix_after(timeout), cancels);
+	return wait_with_wanted_set(wanted, info ? info : &space, kbi_posix_after(timeout),
+		cancels);
 }
 
-static int result_of(int r)
+static int result_or_errno(int r)
 {
 	return r < 0 ? -errno : r;
 }
@@ -186,14 +188,14 @@ KBI_POSIX_API int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict
 
 	if (!kbi_posix_light() && !bound)
 		return kbi_libc()->sigtimedwait(set, info, timeout);
-	sig = bound ? result_of(kbi_signal_bound_wait(bound, set, info, timeout)) :
+	sig = bound ? result_or_errno(kbi_signal_bound_wait(bound, set, info, timeout)) :
 		      wait_in_time(kbi_signal_from_set(set), info, timeout, true);
 	/* as in libc: a signal from pthread_kill and raise is reported as kill's */
 	if (sig > 0 && info)
 		kbi_signal_tells_overruns(info);
 	if (sig > 0 && info && info->si_code == SI_TKILL)
 		info->si_code = SI_USER;
-	return answer(sig);
+	return sigwait_result(sig);
 }
 
 long kbi_posix_sigwait_by_number(uint64_t wanted, siginfo_t *info, const struct timespec *timeout)
@@ -215,8 +217,8 @@ KBI_POSIX_API int sigwait(const sigset_t *restrict set, int *restrict sig)
 	if (!kbi_posix_light() && !bound)
 		return kbi_libc()->sigwait(set, sig);
 	do
-		r = bound ? result_of(kbi_signal_bound_wait(bound, set, &info, NULL)) :
-			    wait_one(kbi_signal_from_set(set), &info, KBI_FOREVER, true);
+		r = bound ? result_or_errno(kbi_signal_bound_wait(bound, set, &info, NULL)) :
+			wait_with_wanted_set(kbi_signal_from_set(set), &info, KBI_FOREVER, true);
 	while (r == -EINTR);
 	if (r < 0)
 		return -r;
@@ -238,7 +240,7 @@ static void sleep_for_signals(struct kbi_task *self, bool cancels)
 /* Waits until more handlers have run than `before`. The kernel thread lets no signal through
  * meanwhile: signals go to the dispatcher, which wakes the caller, so no signal can come between
  * the look and the sleep. */
-static void wait_handler(struct kbi_task *self, uint32_t before, bool cancels)
+static void wait_for_handler(struct kbi_task *self, uint32_t before, bool cancels)
 {
 	kbi_signal_resumed(); /* takes signals that the kernel has for the caller */
 	while (kbi_posix_me.handled == before) {
@@ -254,14 +256,14 @@ static void wait_handler(struct kbi_task *self, uint32_t before, bool cancels)
 	}
 }
 
-static void restore(void *mask)
+static void restore_suspended_mask(void *mask)
 {
 	struct kbi_task *self = kbi_self_raw();
 
 	kbi_signal_set_mask(self, *(uint64_t *)mask);
 }
 
-static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
+static int suspend_with_mask(struct kbi_task *self, uint64_t mask, bool cancels)
 {
 	uint64_t before = a_load_rlx(kbi_signal_mask(self)),
 		never = kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP);
@@ -270,14 +272,14 @@ static int suspend(struct kbi_task *self, uint64_t mask, bool cancels)
 	if (cancels)
 		kbi_cancel_test();
 	kbi_signal_need_post();
-	pthread_cleanup_push(restore, &before);
+	pthread_cleanup_push(restore_suspended_mask, &before);
 	/* a signal that is let in from here on ends the wait, wherever it comes */
 	handled = kbi_posix_me.handled;
 	kbi_compiler_barrier();
 	a_store_rlx(kbi_signal_mask(self), mask & ~never);
 	kbi_signal_opened(~mask);
 	kbi_signal_give_back(kbi_thread_of(self));
-	wait_handler(self, handled, cancels);
+	wait_for_handler(self, handled, cancels);
 	pthread_cleanup_pop(1);
 	return -EINTR;
 }
@@ -288,13 +290,13 @@ KBI_POSIX_API int sigsuspend(const sigset_t *set)
 
 	if (kbi_unlikely(bound != NULL))
 		return kbi_signal_bound_suspend(bound, set);
-	return self ? answer(suspend(self, kbi_signal_from_set(set), true)) :
+	return self ? sigwait_result(suspend_with_mask(self, kbi_signal_from_set(set), true)) :
 		kbi_libc()->sigsuspend(set);
 }
 
 long kbi_posix_sigsuspend_by_number(uint64_t mask)
 {
-	return suspend(kbi_self_raw(), mask, false);
+	return suspend_with_mask(kbi_self_raw(), mask, false);
 }
 
 KBI_POSIX_ALIAS(__sigsuspend, sigsuspend);
@@ -303,7 +305,8 @@ KBI_POSIX_API int pause(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
-	return self ? answer(suspend(self, a_load_rlx(kbi_signal_mask(self)), true)) :
+	return self ?
+		sigwait_result(suspend_with_mask(self, a_load_rlx(kbi_signal_mask(self)), true)) :
 		kbi_libc()->pause();
 }
 
@@ -328,6 +331,6 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 long kbi_posix_pause_by_number(void)
 {
 	kbi_signal_need_post();
-	wait_handler(kbi_self_raw(), kbi_posix_me.handled, false);
+	wait_for_handler(kbi_self_raw(), kbi_posix_me.handled, false);
 	return -EINTR;
 }

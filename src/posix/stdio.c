@@ -77,7 +77,7 @@ void kbi_stdio_resolve(void)
 
 /* Returns the caller if it is a lightweight thread; then the table is complete, also for a thread
  * made by kb_thread_create. */
-static inline struct kbi_task *light(void)
+static inline struct kbi_task *resolved_light_thread(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
@@ -86,7 +86,7 @@ static inline struct kbi_task *light(void)
 	return self;
 }
 
-static int attempt(void *f)
+static int try_stream_lock(void *f)
 {
 	return table.ftrylockfile(f) == 0 ? 0 : EBUSY;
 }
@@ -95,12 +95,12 @@ static int attempt(void *f)
  * library. */
 static bool may_wait(void)
 {
-	struct kbi_task *self = light();
+	struct kbi_task *self = resolved_light_thread();
 
 	return self && a_load_rlx(&self->np) == 0;
 }
 
-static KBI_NOINLINE void wait_for(FILE *f)
+static KBI_NOINLINE void wait_for_stream(FILE *f)
 {
 	int saved = errno;
 
@@ -108,7 +108,7 @@ static KBI_NOINLINE void wait_for(FILE *f)
 		table.flockfile(f);
 		return;
 	}
-	kbi_delegate_wait(attempt, f, NULL, CLOCK_MONOTONIC, NULL);
+	kbi_delegate_wait(try_stream_lock, f, NULL, CLOCK_MONOTONIC, NULL);
 	errno = saved;
 }
 
@@ -123,7 +123,7 @@ static inline bool flushes_stdout(FILE *f)
 static KBI_NOINLINE void wait_for_stdout(void)
 {
 	if (table.ftrylockfile(stdout) != 0)
-		wait_for(stdout);
+		wait_for_stream(stdout);
 	table.funlockfile(stdout);
 }
 
@@ -148,7 +148,7 @@ enum { NUMBERS = KBI_CALL_DESCRIPTORS };
 static a32 instead_of[NUMBERS];
 static a32 copies;              /* number of streams with a copy; each changes it under its lock */
 
-static void set_copy(FILE *f, int own)
+static void set_stream_copy(FILE *f, int own)
 {
 	int number = f->_fileno;
 
@@ -156,12 +156,12 @@ static void set_copy(FILE *f, int own)
 		return;
 	a_add_rlx(&copies, 1);
 	a_store_rlx(&instead_of[own], (uint32_t)number + 1);
-	/* release: pairs with the acquire in number_of */
+	/* release: pairs with the acquire in fd_of_stream */
 	__atomic_store_n(&f->_fileno, own, __ATOMIC_RELEASE);
 }
 
 /* Sets the program's number again. Call under the stream's lock. */
-static void set_number(FILE *f)
+static void restore_stream_number(FILE *f)
 {
 	int own = f->_fileno;
 	uint32_t number = (unsigned)own < NUMBERS ? a_load_rlx(&instead_of[own]) : 0;
@@ -169,22 +169,22 @@ static void set_number(FILE *f)
 	if (kbi_likely(!number))
 		return;
 	__atomic_store_n(&f->_fileno, (int)number - 1, __ATOMIC_RELAXED);
-	/* release: pairs with the acquire in number_of, whose caller reads the stream's number again if
-	 * it finds 0 */
+	/* release: pairs with the acquire in fd_of_stream, which reads the stream's number again
+	 * if it finds 0 */
 	a_store_rel(&instead_of[own], 0);
 	a_sub_rlx(&copies, 1);
 }
 
-static int number_of(FILE *f, int (*ask)(FILE *))
+static int fd_of_stream(FILE *f, int (*ask)(FILE *))
 {
 	for (;;) {
 		int fd = ask(f);
-		/* acquire: pairs with the release in set_number */
+		/* acquire: pairs with the release in restore_stream_number */
 		uint32_t number = (unsigned)fd < NUMBERS ? a_load_acq(&instead_of[fd]) : 0;
 
 		if (kbi_unlikely(number))
 			return (int)number - 1;
-		/* acquire: pairs with the release in set_copy */
+		/* acquire: pairs with the release in set_stream_copy */
 		if (kbi_likely(__atomic_load_n(&f->_fileno, __ATOMIC_ACQUIRE) == fd || fd < 0))
 			return fd;
 	}
@@ -196,7 +196,7 @@ enum use { WRITES, FLUSHES, READS_ONE, READS };
 
 /* True if the stream would read or write now, on a descriptor that may block: a pipe, a socket, a
  * terminal, or a file that waits for the disk. */
-static inline bool may_block(FILE *f, enum use use)
+static inline bool may_stream_block(FILE *f, enum use use)
 {
 	if (f->_fileno < 0 || kbi_call_is_file(f->_fileno))
 		return false;
@@ -209,7 +209,7 @@ static inline bool may_block(FILE *f, enum use use)
 
 /* Sleeps until there is something to read, and lends the virtual processor. Call with the stream
  * locked. */
-static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
+static KBI_NOINLINE void await_and_lend_vp(struct hold *h, enum use use)
 {
 	int saved = errno;
 
@@ -224,17 +224,17 @@ static KBI_NOINLINE void before_it_blocks(struct hold *h, enum use use)
 		h->copy = k.own[0] + 1;
 		kbi_call_await(fd, POLLIN, true);
 		if (h->copy)
-			set_copy(h->f, fd);
+			set_stream_copy(h->f, fd);
 	}
 	errno = saved;
 	kbi_call_leave_vp(false);
 	h->lent = true;
 }
 
-static inline struct hold take(FILE *f)
+static inline struct hold lock_stream(FILE *f)
 {
 	struct hold h = { NULL, false, 0 };
-	struct kbi_task *self = light();
+	struct kbi_task *self = resolved_light_thread();
 
 	if (!self || !f || (f->_flags & _IO_USER_LOCK))
 		return h;
@@ -242,23 +242,23 @@ static inline struct hold take(FILE *f)
 	if (kbi_quantum_is_over(self))
 		(void)kbi_call_may_wait();
 	if (kbi_unlikely(table.ftrylockfile(f) != 0))
-		wait_for(f);
+		wait_for_stream(f);
 	h.f = f;
 	if (kbi_unlikely(a_load_rlx(&copies)))
-		set_number(f);
+		restore_stream_number(f);
 	if (kbi_unlikely(flushes_stdout(f)))
 		wait_for_stdout();
 	return h;
 }
 
-static inline void give(struct hold *h)
+static inline void unlock_stream(struct hold *h)
 {
 	if (h->lent)
 		kbi_call_rejoin();
 	if (kbi_unlikely(h->copy)) {
 		struct kbi_call_keeps k = { { h->copy - 1, -1 } };
 
-		set_number(h->f);
+		restore_stream_number(h->f);
 		kbi_call_keep_no_more(&k);
 	}
 	if (h->f)
@@ -266,18 +266,18 @@ static inline void give(struct hold *h)
 }
 
 /* Inlined into the frame that unlocks: a cancellation may unwind it. */
-static inline void prepare(struct hold *h, enum use use)
+static inline void prepare_if_blocking(struct hold *h, enum use use)
 {
-	if (h->f && kbi_unlikely(may_block(h->f, use)))
-		before_it_blocks(h, use);
+	if (h->f && kbi_unlikely(may_stream_block(h->f, use)))
+		await_and_lend_vp(h, use);
 }
 
 #define FROM(f) f, READS
 #define ONE(f) f, READS_ONE
 #define HOLDING_(f, use, ...) \
-	struct hold held __attribute__((cleanup(give))) = take(f); \
+	struct hold held __attribute__((cleanup(unlock_stream))) = lock_stream(f); \
 \
-	prepare(&held, use)
+	prepare_if_blocking(&held, use)
 #define HOLDING(...) HOLDING_(__VA_ARGS__, WRITES, )
 
 /* ---- the functions ------------------------------------------------------------------------ */
@@ -317,10 +317,10 @@ static inline void prepare(struct hold *h, enum use use)
 
 KBI_POSIX_API void flockfile(FILE *f)
 {
-	if (!light())
+	if (!resolved_light_thread())
 		REAL(flockfile)(f);
 	else if (table.ftrylockfile(f) != 0)
-		wait_for(f);
+		wait_for_stream(f);
 }
 
 KBI_POSIX_ALIAS(_IO_flockfile, flockfile);
@@ -328,34 +328,34 @@ KBI_POSIX_ALIAS(_IO_flockfile, flockfile);
 KBI_POSIX_API int kbi_stdio_fileno(FILE *f) __asm__("fileno");
 KBI_POSIX_API int kbi_stdio_fileno(FILE *f)
 {
-	return number_of(f, REAL(fileno));
+	return fd_of_stream(f, REAL(fileno));
 }
 
 KBI_POSIX_API int kbi_stdio_fileno_unlocked(FILE *f) __asm__("fileno_unlocked");
 KBI_POSIX_API int kbi_stdio_fileno_unlocked(FILE *f)
 {
-	return number_of(f, REAL(fileno_unlocked));
+	return fd_of_stream(f, REAL(fileno_unlocked));
 }
 
 /* ---- streams that end --------------------------------------------------------------------- */
 
 /* Returns the number that libc is about to close, by a call of its own; -1: none. The program must
  * not use the stream any more: once its lock has been free, no thread will take it. */
-static int last_number(FILE *f)
+static int number_to_close(FILE *f)
 {
-	struct hold held = take(f);
+	struct hold held = lock_stream(f);
 
-	give(&held);
+	unlock_stream(&held);
 	if (!f)
 		return -1;
-	set_number(f);
+	restore_stream_number(f);
 	return f->_fileno;
 }
 
 KBI_POSIX_API int fclose(FILE *f)
 {
 	bool lends = kbi_call_may_wait();
-	KBI_CALL_CLOSING(x, last_number(f), true);
+	KBI_CALL_CLOSING(x, number_to_close(f), true);
 
 	/* a stream of the program's own functions; or as in close */
 	if (!lends || x.fd < 0 || kbi_unlikely(x.stopped))
@@ -366,7 +366,7 @@ KBI_POSIX_API int fclose(FILE *f)
 
 KBI_POSIX_API int pclose(FILE *f)
 {
-	KBI_CALL_CLOSING(x, last_number(f), true);
+	KBI_CALL_CLOSING(x, number_to_close(f), true);
 
 	if (!kbi_call_may_wait())
 		return KBI_CALL_REAL(pclose)(f);
@@ -374,7 +374,7 @@ KBI_POSIX_API int pclose(FILE *f)
 	return KBI_CALL_REAL(pclose)(f);
 }
 
-static FILE *reopen(FILE *(*original)(const char *, const char *, FILE *), const char *path,
+static FILE *reopen_stream(FILE *(*original)(const char *, const char *, FILE *), const char *path,
 	const char *mode, FILE *f)
 {
 	HOLDING(f);
@@ -387,14 +387,14 @@ KBI_POSIX_API FILE *kbi_stdio_freopen(const char *path, const char *mode,
 	FILE *f) __asm__("freopen");
 KBI_POSIX_API FILE *kbi_stdio_freopen(const char *path, const char *mode, FILE *f)
 {
-	return reopen(REAL(freopen), path, mode, f);
+	return reopen_stream(REAL(freopen), path, mode, f);
 }
 
 KBI_POSIX_API FILE *kbi_stdio_freopen64(const char *path, const char *mode,
 	FILE *f) __asm__("freopen64");
 KBI_POSIX_API FILE *kbi_stdio_freopen64(const char *path, const char *mode, FILE *f)
 {
-	return reopen(REAL(freopen64), path, mode, f);
+	return reopen_stream(REAL(freopen64), path, mode, f);
 }
 
 /* ---- all streams -------------------------------------------------------------------------- */
@@ -423,13 +423,13 @@ static FILE *next_with_output(bool *busy)
 	return found;
 }
 
-static int flush_free_ones(void *arg)
+static int flush_free_streams(void *arg)
 {
 	bool *failed = arg, busy = false;
 	FILE *f;
 
 	while (!*failed && (f = next_with_output(&busy)) != NULL) {
-		struct hold held __attribute__((cleanup(give), unused)) = { f, false, 0 };
+		struct hold held __attribute__((cleanup(unlock_stream), unused)) = { f, false, 0 };
 
 		/* failed output stays in the stream; another thread may have emptied it before we locked
 		 * it */
@@ -440,12 +440,12 @@ static int flush_free_ones(void *arg)
 
 /* Flushes all streams. libc's function would lock the list and wait for each stream, even if its
  * holder is blocked in a read. */
-static int flush_all(void)
+static int flush_all_streams(void)
 {
 	bool failed = false;
 	int saved = errno;
 
-	kbi_delegate_wait(flush_free_ones, &failed, NULL, CLOCK_MONOTONIC, NULL);
+	kbi_delegate_wait(flush_free_streams, &failed, NULL, CLOCK_MONOTONIC, NULL);
 	if (failed) /* libc flushes the rest, and sets errno and the result */
 		return table.fflush(NULL);
 	errno = saved;
@@ -457,6 +457,6 @@ KBI_POSIX_API int fflush(FILE *f)
 	HOLDING_(f, FLUSHES, );
 
 	if (!f && may_wait() && table._IO_list_lock && table._IO_iter_file)
-		return flush_all();
+		return flush_all_streams();
 	return REAL(fflush)(f);
 }

@@ -26,9 +26,9 @@
 
 /* Returns our function of that name, or NULL. Reads our own symbol table: a dlopen of ourselves,
  * for a handle, could run constructors too early. */
-static void *find_own(const char *name)
+static void *find_own_function(const char *name)
 {
-	const struct link_map *us = kbi_place_object((const void *)find_own);
+	const struct link_map *us = kbi_place_object((const void *)find_own_function);
 	const ElfW(Sym) *found;
 
 	return us && kbi_names_symbols(us->l_addr, us->l_ld, name, &found, 1)
@@ -44,7 +44,7 @@ static void *answer_as_linker(void *handle, const char *name, const char *versio
 		return NULL;
 	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !kbi_place_before_us(caller)))
 		return NULL;
-	ours = find_own(name);
+	ours = find_own_function(name);
 	return ours && (handle == RTLD_NEXT || dlsym(RTLD_DEFAULT, name) == ours) ? ours : NULL;
 }
 
@@ -58,7 +58,7 @@ KBI_POSIX_API TAIL_CALLS void *dlvsym(void *restrict handle, const char *restric
 	TAIL_CALL return kbi_libc()->dlvsym(handle, name, version);
 }
 
-static void tell(void)
+static void warn_of_dlmopen(void)
 {
 	static a32 told;
 
@@ -71,6 +71,6 @@ static void tell(void)
 KBI_POSIX_API TAIL_CALLS void *dlmopen(Lmid_t space, const char *file, int mode)
 {
 	if (space == LM_ID_NEWLM)
-		tell();
+		warn_of_dlmopen();
 	TAIL_CALL return kbi_libc()->dlmopen(space, file, mode);
 }

@@ -39,7 +39,7 @@ static bool is_detached(const pthread_attr_t *attr)
 	return state == PTHREAD_CREATE_DETACHED;
 }
 
-static void look_up_all(void)
+static void resolve_originals(void)
 {
 	kbi_stdio_resolve();
 	kbi_unsafe_resolve();
@@ -47,7 +47,7 @@ static void look_up_all(void)
 
 /* ---- a lightweight thread's first and last steps ------------------------------------------ */
 
-static void *light_body(struct kb_thread *t)
+static void *run_light_thread(struct kb_thread *t)
 {
 	void *result;
 
@@ -61,7 +61,7 @@ static void *light_body(struct kb_thread *t)
 
 /* Discards signals, deputies, names and affinities that other threads have left for the ending
  * thread. */
-static inline void lets_go(void)
+static inline void drop_thread_leftovers(void)
 {
 	kbi_signal_thread_ends();
 	if (kbi_unlikely(a_load_rlx(&kbi_posix_helped))) {
@@ -71,31 +71,31 @@ static inline void lets_go(void)
 	kbi_affinity_thread_ends();
 }
 
-static void light_end(struct kb_thread *t)
+static void on_light_thread_end(struct kb_thread *t)
 {
 	(void)t;
 	kbi_key_run_destructors();
 	kbi_signal_last();
 	kbi_delegate_thread_ends();
 	kbi_unsafe_thread_ends();
-	lets_go();
+	drop_thread_leftovers();
 	kbi_posix_me.hidden = NULL; /* before the block is overwritten, piece by piece */
 }
 
 /* Ends a thread that has crashed: none of the program's code runs on it any more. */
-static void light_lost(struct kb_thread *t)
+static void on_light_thread_lost(struct kb_thread *t)
 {
 	(void)t;
 	kbi_delegate_thread_ends();
-	lets_go();
+	drop_thread_leftovers();
 }
 
 static void set_hooks(void)
 {
 	(void)kbi_libc();
-	kbi_thread_hooks.entry = light_body;
-	kbi_thread_hooks.exit = light_end;
-	kbi_thread_hooks.lost = light_lost;
+	kbi_thread_hooks.entry = run_light_thread;
+	kbi_thread_hooks.exit = on_light_thread_end;
+	kbi_thread_hooks.lost = on_light_thread_lost;
 }
 
 /* ---- creation ----------------------------------------------------------------------------- */
@@ -140,7 +140,7 @@ static inline void expect_join(const struct kb_thread *t)
 }
 
 /* Completes and publishes the new thread, whose block is complete and which cannot run yet. */
-static void publish(struct kb_thread *t, void *arg)
+static void publish_light_thread(struct kb_thread *t, void *arg)
 {
 	const struct birth *b = arg;
 	pthread_t id = (pthread_t)t->stack->tcb.pthread;
@@ -169,7 +169,7 @@ static void publish(struct kb_thread *t, void *arg)
 	expect_creation(t->stack, id);
 }
 
-static bool say_kernel_threads(const char *why)
+static bool report_kernel_threads(const char *why)
 {
 	static a32 said;
 
@@ -183,7 +183,7 @@ static bool say_kernel_threads(const char *why)
 }
 
 /* Returns the reason why the runtime could not be started. */
-static const char *why_not(int e)
+static const char *reason_of_boot_failure(int e)
 {
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS)
 		return "virtual processors cannot be processes";
@@ -191,15 +191,15 @@ static const char *why_not(int e)
 		: "there is no address space for more";
 }
 
-static int make_kernel(const pthread_attr_t *attr, const struct birth *b, void *(*fn)(void *),
-	void *arg)
+static int make_kernel_thread(const pthread_attr_t *attr, const struct birth *b,
+	void *(*fn)(void *), void *arg)
 {
 	uint32_t bound = a_load_rlx(&kbi_posix_me.bound) & KBI_BIND_OWN;
 	bool given = false, other = false;
 
 	if (attr && kbi_affinity_of(attr, &given, &other) == 0 && given)
 		bound = (bound & ~(uint32_t)KBI_BIND_PINNED) | (other ? KBI_BIND_PINNED : 0);
-	look_up_all();
+	resolve_originals();
 	return kbi_kernel_create(b->id, attr, fn, arg, b->c11, bound);
 }
 
@@ -224,7 +224,7 @@ static KBI_NOINLINE int make_real_time(const pthread_attr_t *attr, const struct 
 	pthread_attr_setinheritsched(&own, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setschedpolicy(&own, b->policy);
 	pthread_attr_setschedparam(&own, &p);
-	e = make_kernel(&own, b, fn, arg);
+	e = make_kernel_thread(&own, b, fn, arg);
 	if (!attr)
 		pthread_attr_destroy(&own);
 	return e;
@@ -232,7 +232,7 @@ static KBI_NOINLINE int make_real_time(const pthread_attr_t *attr, const struct 
 
 /* Tries again after a yield, when there is no room: ready threads may end and leave room if they
  * run; a program that tries until it succeeds would otherwise try for ever. */
-static KBI_NOINLINE int make_after_others(struct kb_thread **t, struct kbi_thread_attr *a,
+static KBI_NOINLINE int make_after_yield(struct kb_thread **t, struct kbi_thread_attr *a,
 	void *(*fn)(void *), void *arg)
 {
 	if (!kbi_call_may_wait())
@@ -241,7 +241,7 @@ static KBI_NOINLINE int make_after_others(struct kb_thread **t, struct kbi_threa
 	return kbi_thread_create(t, a, fn, arg);
 }
 
-static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b,
+static int make_light_thread(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct birth *b,
 	void *(*fn)(void *),
 		void *arg)
 {
@@ -250,7 +250,7 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 
 	a->bound = -1;
 	a->own_tls = true;
-	a->publish = publish;
+	a->publish = publish_light_thread;
 	a->publish_arg = b;
 	b->stack_low = a->stack_low;
 	b->stack_size = a->stack_size;
@@ -258,10 +258,10 @@ static int make(const pthread_attr_t *attr, struct kbi_thread_attr *a, struct bi
 	e = kbi_thread_create(&t, a, fn, arg);
 	if (kbi_likely(e == 0))
 		return 0;
-	if (e == ENOTSUP && say_kernel_threads(kbi_tcb_why()))
-		return make_kernel(attr, b, fn, arg);
+	if (e == ENOTSUP && report_kernel_threads(kbi_tcb_why()))
+		return make_kernel_thread(attr, b, fn, arg);
 	if (e == ENOMEM || e == EAGAIN)
-		e = make_after_others(&t, a, fn, arg);
+		e = make_after_yield(&t, a, fn, arg);
 	return e == ENOMEM ? EAGAIN : e;
 }
 
@@ -304,7 +304,7 @@ static inline void inherit_scheduling(struct birth *b)
 	}
 }
 
-static int make_plain(struct birth *b, void *(*fn)(void *), void *arg)
+static int make_without_attr(struct birth *b, void *(*fn)(void *), void *arg)
 {
 	struct kbi_thread_attr a = { 0 };
 
@@ -315,10 +315,10 @@ static int make_plain(struct birth *b, void *(*fn)(void *), void *arg)
 	inherit_scheduling(b);
 	if (kbi_unlikely(is_real_time(b)))
 		return make_real_time(NULL, b, fn, arg);
-	return make(NULL, &a, b, fn, arg);
+	return make_light_thread(NULL, &a, b, fn, arg);
 }
 
-static void read_stack(const pthread_attr_t *attr, struct kbi_thread_attr *a)
+static void read_stack_attr(const pthread_attr_t *attr, struct kbi_thread_attr *a)
 {
 	void *low;
 	size_t size = 0;
@@ -351,8 +351,8 @@ static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
 }
 
 /* Makes a thread whose attributes have an affinity or a signal mask. */
-static KBI_NOINLINE int make_with_more(const pthread_attr_t *attr, struct kbi_thread_attr *a,
-	struct birth *b, void *(*fn)(void *), void *arg)
+static KBI_NOINLINE int make_with_extended_attr(const pthread_attr_t *attr,
+	struct kbi_thread_attr *a, struct birth *b, void *(*fn)(void *), void *arg)
 {
 	bool given, other;
 	sigset_t mask;
@@ -361,14 +361,14 @@ static KBI_NOINLINE int make_with_more(const pthread_attr_t *attr, struct kbi_th
 	if (e)
 		return e;
 	if (other)
-		return make_kernel(attr, b, fn, arg);
+		return make_kernel_thread(attr, b, fn, arg);
 	if (pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, &mask) == 0)
 		b->mask = &mask;
-	return make(attr, a, b, fn, arg);
+	return make_light_thread(attr, a, b, fn, arg);
 }
 
-static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, void *(*fn)(void *),
-	void *arg)
+static KBI_NOINLINE int make_with_attr(const pthread_attr_t *attr, struct birth *b,
+	void *(*fn)(void *), void *arg)
 {
 	struct kbi_thread_attr a = { .detached = is_detached(attr) };
 	int e = read_scheduling(attr, b);
@@ -379,34 +379,34 @@ static KBI_NOINLINE int make_with(const pthread_attr_t *attr, struct birth *b, v
 		return make_real_time(attr, b, fn, arg);
 	b->system_scope = kbi_attr_is_system(attr);
 	b->process_scope = kbi_attr_is_process(attr);
-	read_stack(attr, &a);
+	read_stack_attr(attr, &a);
 	pthread_attr_getguardsize(attr, &b->guard);
 	if (kbi_unlikely(kbi_attr_has_more(attr)))
-		return make_with_more(attr, &a, b, fn, arg);
-	return make(attr, &a, b, fn, arg);
+		return make_with_extended_attr(attr, &a, b, fn, arg);
+	return make_light_thread(attr, &a, b, fn, arg);
 }
 
-static KBI_NOINLINE int make_by_default(struct birth *b, void *(*fn)(void *), void *arg)
+static KBI_NOINLINE int make_with_default_attr(struct birth *b, void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	int e = pthread_getattr_default_np(&attr);
 
 	if (e)
 		return e;
-	e = kbi_attr_wants_kernel_thread(&attr) ? make_kernel(&attr, b, fn, arg)
-		: make_with(&attr, b, fn, arg);
+	e = kbi_attr_wants_kernel_thread(&attr) ? make_kernel_thread(&attr, b, fn, arg)
+		: make_with_attr(&attr, b, fn, arg);
 	pthread_attr_destroy(&attr);
 	return e;
 }
 
 /* Starts the runtime for the first thread. The caller is on the kernel thread that libc made with
  * its block, so the kernel's answers about that thread hold for the block. */
-static KBI_NOINLINE int begin(void)
+static KBI_NOINLINE int start_runtime(void)
 {
 	int e;
 
 	set_hooks();
-	look_up_all();
+	resolve_originals();
 	kbi_caller_expect(kbi_futex_by_instruction);
 	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
 	kbi_about_expect(kbi_posix_me.policy);
@@ -425,8 +425,8 @@ static KBI_NOINLINE int begin(void)
 	return e;
 }
 
-static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg,
-	bool c11, const void *caller)
+static int create_posix_thread(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *),
+	void *arg, bool c11, const void *caller)
 {
 	struct birth b = { .id = id, .c11 = c11 };
 	int e;
@@ -434,21 +434,21 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 	if (kbi_posix_forked || kbi_bind_makes_kernel_threads() ||
 		(attr && kbi_attr_wants_kernel_thread(attr)) ||
 	    kbi_caller_wants_kernel(caller, kbi_futex_by_instruction))
-		return make_kernel(attr, &b, fn, arg);
+		return make_kernel_thread(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
-		e = begin();
+		e = start_runtime();
 		if ((e == ENOMEM || e == ENOTSUP || e == EAGAIN) && !kbi_vp_n &&
-			say_kernel_threads(why_not(e)))
-			return make_kernel(attr, &b, fn, arg);
+			report_kernel_threads(reason_of_boot_failure(e)))
+			return make_kernel_thread(attr, &b, fn, arg);
 		if (e)
 			return e == EINVAL ? e : EAGAIN;
 	}
 	/* otherwise a thread that creates threads all the time would never let them run */
 	kbi_posix_let_turn_end();
 	if (kbi_likely(!attr && !a_load_rlx(&default_set)))
-		e = make_plain(&b, fn, arg);
+		e = make_without_attr(&b, fn, arg);
 	else
-		e = attr ? make_with(attr, &b, fn, arg) : make_by_default(&b, fn, arg);
+		e = attr ? make_with_attr(attr, &b, fn, arg) : make_with_default_attr(&b, fn, arg);
 	/* libc may have made the control block, and other threads have run meanwhile */
 	kbi_signal_resumed();
 	return e;
@@ -457,14 +457,14 @@ static int create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *)
 KBI_POSIX_API int pthread_create(pthread_t *restrict id, const pthread_attr_t *restrict attr,
 	void *(*fn)(void *), void *restrict arg)
 {
-	return create(id, attr, fn, arg, false, __builtin_return_address(0));
+	return create_posix_thread(id, attr, fn, arg, false, __builtin_return_address(0));
 }
 
 /* ---- joining ------------------------------------------------------------------------------ */
 
 /* Returns the caller in a child of fork, if it is `id` and was a lightweight thread: to libc its
  * block is a detached thread's. */
-static inline struct kb_thread *survivor(pthread_t id)
+static inline struct kb_thread *fork_survivor(pthread_t id)
 {
 	struct kbi_task *self;
 
@@ -515,7 +515,7 @@ static int join_until(pthread_t id, void **result, clockid_t clock, const struct
 	if (abstime && (!kbi_posix_clock_ok(clock) || !kbi_posix_time_ok_or_over(abstime)))
 		return EINVAL;
 	kbi_cancel_test();
-	if (kbi_unlikely(survivor(id) != NULL))
+	if (kbi_unlikely(fork_survivor(id) != NULL))
 		return EDEADLK;
 	if (kbi_unlikely(t && kbi_posix_forked))
 		return kbi_thread_join_left(t, result);
@@ -572,8 +572,8 @@ KBI_POSIX_API int pthread_detach(pthread_t id)
 		return ESRCH;
 	if (kbi_unlikely(t && kbi_posix_forked))
 		return kbi_thread_join_left(t, NULL);
-	if (kbi_unlikely(survivor(id) != NULL))
-		return detach_survivor(survivor(id));
+	if (kbi_unlikely(fork_survivor(id) != NULL))
+		return detach_survivor(fork_survivor(id));
 	return t ? kbi_thread_detach(t) : kbi_libc()->pthread_detach(id);
 }
 
@@ -581,7 +581,7 @@ KBI_POSIX_API int pthread_detach(pthread_t id)
 
 KBI_POSIX_API int thrd_create(thrd_t *id, thrd_start_t fn, void *arg)
 {
-	switch (create(id, NULL, (void *(*)(void *))(uintptr_t)fn, arg, true,
+	switch (create_posix_thread(id, NULL, (void *(*)(void *))(uintptr_t)fn, arg, true,
 		__builtin_return_address(0))) {
 	case 0:
 		return thrd_success;

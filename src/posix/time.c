@@ -15,13 +15,13 @@
 
 enum { SECOND = 1000000000 };
 
-static bool is_ours(clockid_t clock)
+static bool is_our_clock(clockid_t clock)
 {
 	return (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC) && kbi_posix_light();
 }
 
 /* Sleeps until the deadline, then returns 0; EINTR: a signal handler ran. */
-static int sleep_until(uint64_t deadline, bool cancels)
+static int sleep_until_deadline(uint64_t deadline, bool cancels)
 {
 	struct kbi_task *self = kbi_self();
 	struct kbi_until until = cancels ? kbi_posix_until_cancelled(deadline)
@@ -46,7 +46,8 @@ static int sleep_until(uint64_t deadline, bool cancels)
 static int sleep_absolute(clockid_t clock, const struct timespec *t, bool cancels)
 {
 	while (!kbi_timer_passed(clock, t->tv_sec, t->tv_nsec)) {
-		int e = sleep_until(kbi_timer_deadline(clock, t->tv_sec, t->tv_nsec), cancels);
+		int e = sleep_until_deadline(kbi_timer_deadline(clock, t->tv_sec, t->tv_nsec),
+			cancels);
 
 		if (e)
 			return e;
@@ -64,7 +65,7 @@ static int sleep_relative(const struct timespec *t, struct timespec *left, bool 
 		sched_yield();
 		return 0;
 	}
-	e = sleep_until(deadline, cancels);
+	e = sleep_until_deadline(deadline, cancels);
 	if (e && left) {
 		now = kbi_timer_now();
 		ns = now < deadline ? deadline - now : 0;
@@ -73,7 +74,7 @@ static int sleep_relative(const struct timespec *t, struct timespec *left, bool 
 	return e;
 }
 
-static int sleep_ours(clockid_t clock, int flags, const struct timespec *t, struct timespec *left,
+static int sleep_on_vp(clockid_t clock, int flags, const struct timespec *t, struct timespec *left,
 	bool cancels)
 {
 	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
@@ -86,18 +87,19 @@ static int sleep_ours(clockid_t clock, int flags, const struct timespec *t, stru
 
 /* Ends the wait of a lightweight thread that has left its virtual processor; a cancellation may
  * unwind the frame. */
-static void come_back(const bool *left)
+static void rejoin_vp_if_left(const bool *left)
 {
 	if (*left)
 		kbi_call_rejoin();
 }
 
 /* Sleeps in libc. The runtime's own signals do not end the sleep. */
-static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, struct timespec *left)
+static int sleep_in_libc(clockid_t clock, int flags, const struct timespec *t,
+	struct timespec *left)
 {
 	struct timespec rest = { 0, 0 };
 	uint32_t before = kbi_posix_me.handled;
-	bool left_vp __attribute__((cleanup(come_back))) = kbi_call_may_wait();
+	bool left_vp __attribute__((cleanup(rejoin_vp_if_left))) = kbi_call_may_wait();
 	int e;
 
 	if (left_vp)
@@ -115,11 +117,11 @@ static int sleep_libcs(clockid_t clock, int flags, const struct timespec *t, str
 
 /* ---- until a lightweight thread has used so much CPU time --------------------------------- */
 
-static int doze(uint64_t ns)
+static int sleep_for_ns(uint64_t ns)
 {
 	struct timespec t = kbi_sys_timespec(ns);
 
-	return kbi_posix_light() ? sleep_until(kbi_timer_after(ns), true) :
+	return kbi_posix_light() ? sleep_until_deadline(kbi_timer_after(ns), true) :
 				   kbi_libc()->clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
@@ -137,7 +139,7 @@ static int sleep_until_used(clockid_t clock, uint64_t until, uint64_t *left)
 		*left = until > used ? until - used : 0;
 		if (!*left)
 			return 0;
-		e = doze(*left > LEAST ? *left : LEAST);
+		e = sleep_for_ns(*left > LEAST ? *left : LEAST);
 	}
 	return t ? e : EINVAL;
 }
@@ -158,7 +160,7 @@ static int sleep_until_program_used(clockid_t clock, int flags, const struct tim
 	while ((used = kbi_body_clock_read(kind)) < until && !e) {
 		uint64_t least = (until - used) / kbi_process_most();
 
-		e = doze(least > LEAST ? least : LEAST);
+		e = sleep_for_ns(least > LEAST ? least : LEAST);
 	}
 	if (e == EINTR && left && !(flags & TIMER_ABSTIME))
 		*left = kbi_sys_timespec(used < until ? until - used : 0);
@@ -189,9 +191,9 @@ KBI_POSIX_API int clock_nanosleep(clockid_t clock, int flags, const struct times
 		return sleep_on_clock(of, clock, flags, t, left);
 	if (kbi_clock_is_programs(clock))
 		return sleep_until_program_used(clock, flags, t, left);
-	if (!is_ours(clock))
-		return sleep_libcs(clock, flags, t, left);
-	return sleep_ours(clock, flags, t, left, true);
+	if (!is_our_clock(clock))
+		return sleep_in_libc(clock, flags, t, left);
+	return sleep_on_vp(clock, flags, t, left, true);
 }
 
 long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec *t,
@@ -203,14 +205,14 @@ long kbi_posix_sleep_by_number(clockid_t clock, int flags, const struct timespec
 		return -sleep_on_clock(of, clock, flags, t, left);
 	if (kbi_clock_is_programs(clock))
 		return -sleep_until_program_used(clock, flags, t, left);
-	return -sleep_ours(clock, flags, t, left, false);
+	return -sleep_on_vp(clock, flags, t, left, false);
 }
 
 KBI_POSIX_API int nanosleep(const struct timespec *t, struct timespec *left)
 {
 	int e;
 
-	if (!is_ours(CLOCK_MONOTONIC))
+	if (!is_our_clock(CLOCK_MONOTONIC))
 		return kbi_libc()->nanosleep(t, left);
 	e = clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
 	if (e == 0)
@@ -225,14 +227,14 @@ KBI_POSIX_API int usleep(useconds_t us)
 {
 	struct timespec t = { us / 1000000, (long)(us % 1000000) * 1000 };
 
-	return is_ours(CLOCK_MONOTONIC) ? nanosleep(&t, NULL) : kbi_libc()->usleep(us);
+	return is_our_clock(CLOCK_MONOTONIC) ? nanosleep(&t, NULL) : kbi_libc()->usleep(us);
 }
 
 KBI_POSIX_API unsigned sleep(unsigned seconds)
 {
 	struct timespec t = { seconds, 0 }, left = { 0, 0 };
 
-	if (!is_ours(CLOCK_MONOTONIC))
+	if (!is_our_clock(CLOCK_MONOTONIC))
 		return kbi_libc()->sleep(seconds);
 	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &left) ? (unsigned)left.tv_sec : 0;
 }

@@ -59,7 +59,7 @@ static uint64_t mask_of(const ucontext_t *u)
 	return kbi_signal_from_set(&u->uc_sigmask) & ~kbi_signal_kept;
 }
 
-static void set_mask(struct kbi_task *self, uint64_t mask)
+static void set_context_mask(struct kbi_task *self, uint64_t mask)
 {
 	if (!self)
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
@@ -76,12 +76,12 @@ void kbi_ucontext_arrived(const ucontext_t *to)
 
 	if (self)
 		kbi_np_leave(self);
-	set_mask(self, mask_of(to));
+	set_context_mask(self, mask_of(to));
 }
 
 /* Goes to the context. In brackets: no handler comes between the reading of the context, which a
  * handler may save again, and the change of the stack. */
-static KBI_NORETURN void arrive(struct kbi_task *self, const ucontext_t *to)
+static KBI_NORETURN void arrive_at_context(struct kbi_task *self, const ucontext_t *to)
 {
 	if (self)
 		kbi_np_enter(self);
@@ -92,16 +92,16 @@ static KBI_NORETURN void arrive(struct kbi_task *self, const ucontext_t *to)
 /* Goes to the context `to`. Signals that `to` blocks are blocked here, and signals that `to` lets
  * through are let through there: so a handler interrupts a context that lets its signal through.
  * `now`: the caller's mask. */
-static KBI_NORETURN void go(struct kbi_task *self, uint64_t now, const ucontext_t *to)
+static KBI_NORETURN void go_to_context(struct kbi_task *self, uint64_t now, const ucontext_t *to)
 {
 	if (now == mask_of(to)) {
 		take_handlers(to);
 		kbi_ucontext_go(to);
 	}
 	/* a handler may run here, and leave the rest to another thread */
-	set_mask(self, self ? now | mask_of(to) :
+	set_context_mask(self, self ? now | mask_of(to) :
 		kbi_signal_closed & ~(kbi_signal_never() | kbi_everywhere_bit()));
-	arrive(kbi_posix_light(), to);
+	arrive_at_context(kbi_posix_light(), to);
 }
 
 /* Finishes getcontext, and returns its result. */
@@ -120,7 +120,7 @@ KBI_POSIX_API int setcontext(const ucontext_t *to)
 	struct kbi_task *self = kbi_posix_light();
 
 	kbi_signal_leaves_section();
-	go(self, mask_now(self), to);
+	go_to_context(self, mask_now(self), to);
 }
 
 /* Finishes swapcontext; the caller's registers are saved. */
@@ -132,7 +132,7 @@ void kbi_ucontext_swap(ucontext_t *save, const ucontext_t *to)
 
 	memcpy(&save->uc_sigmask, &mask, sizeof mask);
 	note_handlers(save);
-	go(self, mask, to);
+	go_to_context(self, mask, to);
 }
 
 /* Called when the first function of a made context has returned. */

@@ -82,7 +82,7 @@ static const struct kbi_libc_row rows[] = {
 
 /* True if there is a single thread, or in a signal handler that interrupted our library and must
  * not wait here. */
-static bool direct(void)
+static bool calls_libc_directly(void)
 {
 	struct kbi_task *self = kbi_posix_light();
 
@@ -119,19 +119,21 @@ void kbi_unsafe_resolve(void)
 
 /* Takes the lock. The caller's turn may end first: a thread that does little else is inside libc,
  * called from here, whenever the tick comes, and a turn cannot end in libc. */
-static pthread_mutex_t *hold(enum lock l)
+static pthread_mutex_t *hold_unsafe_lock(enum lock l)
 {
 	kbi_posix_let_turn_end();
 	pthread_mutex_lock(&locks[l]);
 	return &locks[l];
 }
 
-static void let_go(pthread_mutex_t **m)
+static void release_unsafe_lock(pthread_mutex_t **m)
 {
 	pthread_mutex_unlock(*m);
 }
 
-#define HOLDING(lock) pthread_mutex_t *held __attribute__((cleanup(let_go), unused)) = hold(lock)
+#define HOLDING(lock) \
+	pthread_mutex_t *held __attribute__((cleanup(release_unsafe_lock), unused)) = \
+		hold_unsafe_lock(lock)
 
 /* ---- the caller's own blocks -------------------------------------------------------------- */
 
@@ -190,7 +192,7 @@ static struct kbi_unsafe_own *make_own(void)
 }
 
 /* Returns a block with room for `size` bytes, zeroed when it is new; NULL and ENOMEM. */
-static struct block *block(enum slot i, size_t size)
+static struct block *result_block(enum slot i, size_t size)
 {
 	struct kbi_unsafe_own *own = kbi_posix_me.own ? kbi_posix_me.own : make_own();
 	struct block *b;
@@ -211,9 +213,9 @@ static struct block *block(enum slot i, size_t size)
 }
 
 /* Copies libc's result; bytes 0: it need not be copied. */
-static void *copy(enum slot i, void *result, size_t bytes)
+static void *copy_result(enum slot i, void *result, size_t bytes)
 {
-	struct block *b = bytes ? block(i, bytes) : NULL;
+	struct block *b = bytes ? result_block(i, bytes) : NULL;
 
 	if (!bytes)
 		return result;
@@ -222,7 +224,7 @@ static void *copy(enum slot i, void *result, size_t bytes)
 
 static mbstate_t *own_state(enum slot i)
 {
-	struct block *b = block(i, sizeof(mbstate_t));
+	struct block *b = result_block(i, sizeof(mbstate_t));
 
 	return b ? (mbstate_t *)(void *)b->data : NULL; /* NULL: libc's state */
 }
@@ -240,17 +242,17 @@ static mbstate_t *own_state(enum slot i)
 	{ \
 		result r; \
 \
-		if (direct()) \
+		if (calls_libc_directly()) \
 			return REAL(name) arguments; \
 		HOLDING(lock); \
 		r = REAL(name) arguments; \
-		return r ? copy(SLOT_##name, r, bytes) : NULL; \
+		return r ? copy_result(SLOT_##name, r, bytes) : NULL; \
 	}
 
 #define LOCK(result, name, parameters, arguments, lock, why) \
 	DEFINE(result, name, parameters) \
 	{ \
-		if (direct()) \
+		if (calls_libc_directly()) \
 			return REAL(name) arguments; \
 		HOLDING(lock); \
 		return REAL(name) arguments; \
@@ -267,17 +269,17 @@ enum { FIRST_SIZE = 1024 };
 	type *r = NULL; \
 	int e; \
 \
-	if (direct()) \
+	if (calls_libc_directly()) \
 		return REAL(name) arguments; \
 	kbi_posix_let_turn_end(); \
-	b = block(SLOT_##name, sizeof(type) + FIRST_SIZE); \
+	b = result_block(SLOT_##name, sizeof(type) + FIRST_SIZE); \
 	while (b) { \
 		e = name##_r(SPREAD arguments(type *)(void *) b->data, b->data + sizeof(type), \
 			b->size - sizeof(type), \
 			     &r __VA_OPT__(, __VA_ARGS__)); \
 		if (e != ERANGE || !(too_small)) \
 			break; \
-		b = block(SLOT_##name, b->size * 2); \
+		b = result_block(SLOT_##name, b->size * 2); \
 	} \
 	if (!b || e) \
 		r = NULL
@@ -323,22 +325,22 @@ DEFINE(char *, strerror, (int number))
 	enum { ROOM = 1024 }; /* libc's size */
 	struct block *b = NULL;
 
-	if (!direct() && strverscmp(gnu_get_libc_version(), "2.32") < 0)
-		b = block(SLOT_strerror, ROOM);
+	if (!calls_libc_directly() && strverscmp(gnu_get_libc_version(), "2.32") < 0)
+		b = result_block(SLOT_strerror, ROOM);
 	return b ? strerror_r(number, b->data, ROOM) : REAL(strerror)(number);
 }
 
 DEFINE(struct mntent *, getmntent, (FILE *f))
 {
 	enum { LINE = 4096 }; /* libc's size */
-	struct block *b = block(SLOT_getmntent, sizeof(struct mntent) + LINE);
+	struct block *b = result_block(SLOT_getmntent, sizeof(struct mntent) + LINE);
 
 	return b ? getmntent_r(f, (struct mntent *)(void *)b->data, b->data + sizeof(struct mntent),
 		LINE) : NULL;
 }
 
 /* Maps mbrtowc's two errors to -1. */
-static int length(size_t used)
+static int mb_char_length(size_t used)
 {
 	return used >= (size_t)-2 ? -1 : (int)used;
 }
@@ -349,7 +351,7 @@ DEFINE(int, mblen, (const char *s, size_t n))
 {
 	mbstate_t state = { 0 };
 
-	return s && *s ? length(REAL(mbrtowc)(NULL, s, n, &state)) : REAL(mblen)(s, n);
+	return s && *s ? mb_char_length(REAL(mbrtowc)(NULL, s, n, &state)) : REAL(mblen)(s, n);
 }
 
 DEFINE(int, mbtowc, (wchar_t *c, const char *s, size_t n))
@@ -357,7 +359,7 @@ DEFINE(int, mbtowc, (wchar_t *c, const char *s, size_t n))
 	mbstate_t *state = own_state(SLOT_mbtowc);
 
 	if (s)
-		return length(REAL(mbrtowc)(c, s, n, state));
+		return mb_char_length(REAL(mbrtowc)(c, s, n, state));
 	if (state)
 		*state = (mbstate_t){ 0 };
 	return REAL(mbtowc)(c, s, n);
@@ -402,5 +404,5 @@ DEFINE(char *, crypt, (const char *key, const char *salt))
 		return NULL;
 	}
 	r = table.crypt(key, salt);
-	return r && !direct() ? copy(SLOT_crypt, r, strlen(r) + 1) : r;
+	return r && !calls_libc_directly() ? copy_result(SLOT_crypt, r, strlen(r) + 1) : r;
 }
