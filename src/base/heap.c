@@ -4,7 +4,7 @@
 
 /* Joins two heaps. a and b are roots without siblings; the root with the smaller key becomes the
  * parent. */
-static struct kbi_heap_node *meld(struct kbi_heap_node *a, struct kbi_heap_node *b)
+static struct kbi_heap_node *meld_heaps(struct kbi_heap_node *a, struct kbi_heap_node *b)
 {
 	if (!a)
 		return b;
@@ -26,7 +26,7 @@ static struct kbi_heap_node *meld(struct kbi_heap_node *a, struct kbi_heap_node 
 
 /* Melds a list of siblings into one root: first in pairs from the left, then all pairs from the
  * right. */
-static struct kbi_heap_node *meld_all(struct kbi_heap_node *first)
+static struct kbi_heap_node *meld_siblings(struct kbi_heap_node *first)
 {
 	struct kbi_heap_node *pairs = NULL, *root = NULL;
 
@@ -37,7 +37,7 @@ static struct kbi_heap_node *meld_all(struct kbi_heap_node *first)
 		a->next = NULL;
 		if (b)
 			b->next = NULL;
-		a = meld(a, b);
+		a = meld_heaps(a, b);
 		a->next = pairs;
 		pairs = a;
 	}
@@ -46,7 +46,7 @@ static struct kbi_heap_node *meld_all(struct kbi_heap_node *first)
 
 		pairs = a->next;
 		a->next = NULL;
-		root = meld(root, a);
+		root = meld_heaps(root, a);
 	}
 	return root;
 }
@@ -64,7 +64,7 @@ void kbi_heap_insert(struct kbi_heap *h, struct kbi_heap_node *n, uint64_t key)
 {
 	n->key = key;
 	n->child = n->next = NULL;
-	set_root(h, meld(h->root, n));
+	set_root(h, meld_heaps(h->root, n));
 }
 
 static void unlink_node(struct kbi_heap_node *n)
@@ -79,13 +79,13 @@ static void unlink_node(struct kbi_heap_node *n)
 
 void kbi_heap_remove(struct kbi_heap *h, struct kbi_heap_node *n)
 {
-	struct kbi_heap_node *rest = meld_all(n->child);
+	struct kbi_heap_node *rest = meld_siblings(n->child);
 
 	if (h->root == n) {
 		set_root(h, rest);
 	} else {
 		unlink_node(n);
-		set_root(h, meld(h->root, rest));
+		set_root(h, meld_heaps(h->root, rest));
 	}
 	n->child = n->next = n->prev = NULL;
 }

@@ -34,7 +34,7 @@ static const char *const others[] = { "KOCHAB_LIB", "KOCHAB_BIN" };
 
 extern char **environ;
 
-static bool word_is(const char *word, size_t n, const char *text)
+static bool equals_word(const char *word, size_t n, const char *text)
 {
 	return strlen(text) == n && memcmp(word, text, n) == 0;
 }
@@ -135,7 +135,7 @@ static bool parse_enum(const char *text, const char *words, uint64_t *value)
 	size_t n;
 
 	for (uint64_t i = 0; (word = nth_word(words, i, &n)) != NULL; i++) {
-		if (word_is(word, n, text)) {
+		if (equals_word(word, n, text)) {
 			*value = i;
 			return true;
 		}
@@ -254,7 +254,7 @@ const char *kbi_option_allowed(const struct kbi_option *o, char *buf, size_t siz
 }
 
 /* Compares a name with the name of a row. `name` may contain dashes for underscores. */
-static bool same_name(const char *name, size_t n, const char *row)
+static bool is_option_name(const char *name, size_t n, const char *row)
 {
 	if (strlen(row) != n)
 		return false;
@@ -268,22 +268,22 @@ static bool same_name(const char *name, size_t n, const char *row)
 const struct kbi_option *kbi_option_find(const char *name, size_t n)
 {
 	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++) {
-		if (same_name(name, n, o->name))
+		if (is_option_name(name, n, o->name))
 			return o;
 	}
 	return NULL;
 }
 
-static const struct kbi_option *find_env(const char *variable, size_t n)
+static const struct kbi_option *find_option_by_env(const char *variable, size_t n)
 {
 	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++) {
-		if (word_is(variable, n, o->env))
+		if (equals_word(variable, n, o->env))
 			return o;
 	}
 	return NULL;
 }
 
-static void say(const char *text, int length)
+static void write_stderr(const char *text, int length)
 {
 	ssize_t n = write(STDERR_FILENO, text, (size_t)length);
 
@@ -296,7 +296,7 @@ static void say(const char *text, int length)
 static char untold[1024];
 static size_t n_untold;
 
-static __attribute__((format(printf, 1, 2))) void note(const char *format, ...)
+static __attribute__((format(printf, 1, 2))) void queue_message(const char *format, ...)
 {
 	size_t room = sizeof(untold) - n_untold;
 	va_list ap;
@@ -328,10 +328,10 @@ bool kbi_option_obeys(const struct kbi_option *o)
 static bool is_given[kbi_countof(kbi_option_table)];
 
 /* Reads a NAME=value of ours. Returns 0 or EINVAL. */
-static int load_one(const char *entry)
+static int load_env_entry(const char *entry)
 {
 	size_t n = strcspn(entry, "=");
-	const struct kbi_option *o = find_env(entry, n);
+	const struct kbi_option *o = find_option_by_env(entry, n);
 	char allowed[128];
 	uint64_t value;
 
@@ -339,15 +339,15 @@ static int load_one(const char *entry)
 		return 0;
 	if (o == NULL) {
 		for (size_t i = 0; i < kbi_countof(others); i++) {
-			if (word_is(entry, n, others[i]))
+			if (equals_word(entry, n, others[i]))
 				return 0;
 		}
-		note("kochab: %.*s: no such option; 'kochab options --all' lists them\n",
+		queue_message("kochab: %.*s: no such option; 'kochab options --all' lists them\n",
 			(int)(n < 200 ? n : 200), entry);
 		return EINVAL;
 	}
 	if (entry[n] != '=' || kbi_option_parse(o, entry + n + 1, &value) != 0) {
-		note("kochab: %.300s: bad value, allowed: %s\n", entry,
+		queue_message("kochab: %.300s: bad value, allowed: %s\n", entry,
 			kbi_option_allowed(o, allowed, sizeof(allowed)));
 		return EINVAL;
 	}
@@ -371,17 +371,17 @@ int kbi_option_load_quietly(void)
 		return result;
 	}
 	for (char **e = environ; e != NULL && *e != NULL; e++) {
-		if (strncmp(*e, "KOCHAB_", 7) == 0 && load_one(*e) != 0)
+		if (strncmp(*e, "KOCHAB_", 7) == 0 && load_env_entry(*e) != 0)
 			result = EINVAL;
 	}
 	a_store_rel(&stage, 2); /* release: pairs with the acquire loads above */
 	return result;
 }
 
-static void tell(void)
+static void flush_messages(void)
 {
 	if (n_untold)
-		say(untold, (int)n_untold);
+		write_stderr(untold, (int)n_untold);
 	n_untold = 0;
 }
 
@@ -390,7 +390,7 @@ int kbi_option_load(void)
 	int e = kbi_option_load_quietly();
 
 	if (kbi_unlikely(e))
-		tell();
+		flush_messages();
 	return e;
 }
 
@@ -405,7 +405,7 @@ static const char *blank_hint(const char *text)
 }
 
 /* Reads a word of length n and returns true if it is good. If `sets`, stores the option's value. */
-static bool prefer(const char *word, size_t n, bool sets)
+static bool read_preference(const char *word, size_t n, bool sets)
 {
 	char text[64 + CPUS_TEXT], allowed[128], *equals;
 	const struct kbi_option *o;
@@ -417,13 +417,13 @@ static bool prefer(const char *word, size_t n, bool sets)
 	equals = strchr(text, '=');
 	o = equals ? kbi_option_find(text, (size_t)(equals - text)) : NULL;
 	if (o == NULL) {
-		note("kochab: kb_init_with: %.300s: no such option=value%s; 'kochab options --all' "
-			"lists them\n", text, blank_hint(text));
+		queue_message("kochab: kb_init_with: %.300s: no such option=value%s; "
+			"'kochab options --all' lists them\n", text, blank_hint(text));
 		return false;
 	}
 	if (kbi_option_parse(o, equals + 1, &value) != 0) {
-		note("kochab: kb_init_with: %.300s: bad value%s, allowed: %s\n", text, blank_hint(text),
-		     kbi_option_allowed(o, allowed, sizeof(allowed)));
+		queue_message("kochab: kb_init_with: %.300s: bad value%s, allowed: %s\n", text,
+			blank_hint(text), kbi_option_allowed(o, allowed, sizeof(allowed)));
 		return false;
 	}
 	if (sets && !is_given[o - kbi_option_table])
@@ -431,7 +431,7 @@ static bool prefer(const char *word, size_t n, bool sets)
 	return true;
 }
 
-static bool prefer_all(const char *words, bool sets)
+static bool read_preferences(const char *words, bool sets)
 {
 	static const char blanks[] = " \t\n";
 	bool good = true;
@@ -440,7 +440,7 @@ static bool prefer_all(const char *words, bool sets)
 	for (words += strspn(words, blanks); *words != '\0';
 		words += n, words += strspn(words, blanks)) {
 		n = strcspn(words, blanks);
-		good &= prefer(words, n, sets);
+		good &= read_preference(words, n, sets);
 	}
 	return good;
 }
@@ -458,11 +458,11 @@ int kbi_option_prefer(const char *words)
 
 	if (e)
 		return e;
-	if (!prefer_all(words, false)) {
-		tell();
+	if (!read_preferences(words, false)) {
+		flush_messages();
 		return EINVAL;
 	}
 	unchanged = kbi_options;
-	prefer_all(words, true);
+	read_preferences(words, true);
 	return 0;
 }

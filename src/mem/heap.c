@@ -18,7 +18,7 @@
 
 static a32 started; /* 0: no, 1: yes */
 
-static uint64_t option(const char *name)
+static uint64_t read_heap_option(const char *name)
 {
 	const struct kbi_option *o = kbi_option_find(name, strlen(name));
 	const char *text = environ && kbi_option_obeys(o) ? getenv(o->env) : NULL;
@@ -27,17 +27,17 @@ static uint64_t option(const char *name)
 	return text && kbi_option_parse(o, text, &value) == 0 ? value : o->def;
 }
 
-static KBI_NOINLINE void start(void)
+static KBI_NOINLINE void setup_heap(void)
 {
 	static a32 lock;
 
 	kbi_lock_take(&lock);
 	if (!a_load_rlx(&started)) {
-		kbi_options.heap = (uint32_t)option("heap");
-		kbi_options.heap_stats = option("heap_stats") != 0;
+		kbi_options.heap = (uint32_t)read_heap_option("heap");
+		kbi_options.heap_stats = read_heap_option("heap_stats") != 0;
 		if (kbi_options.heap == KBI_OPT_HEAP_HARDENED)
 			kbi_hard_setup();
-		kbi_options.heap_guard = (uint32_t)option("heap_guard");
+		kbi_options.heap_guard = (uint32_t)read_heap_option("heap_guard");
 		kbi_guard_setup(kbi_options.heap_guard);
 		/* release: pairs with the acquire in kbi_heap_start */
 		a_store_rel(&started, 1);
@@ -47,9 +47,9 @@ static KBI_NOINLINE void start(void)
 
 void kbi_heap_start(void)
 {
-	/* acquire: pairs with the release in start; the options and the mode */
+	/* acquire: pairs with the release in setup_heap; the options and the mode */
 	if (kbi_unlikely(!a_load_acq(&started)))
-		start();
+		setup_heap();
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -178,18 +178,18 @@ void *kbi_heap_take_zeroed(size_t n, const void *caller)
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static KBI_NOINLINE KBI_NORETURN void not_a_block(const void *p)
+static KBI_NOINLINE KBI_NORETURN void abort_bad_free(const void *p)
 {
 	kbi_sys_fatal("heap: free(%p): not a block", kbi_sys_shown(p));
 }
 
-static void give_other(void *p, uint32_t tag)
+static void give_by_tag(void *p, uint32_t tag)
 {
 	struct kbi_owner *o = kbi_owner_self;
 
 	if (kbi_unlikely(tag >> KBI_TAG_SHIFT == 0)) {
 		if (!kbi_large_is(p))
-			not_a_block(p);
+			abort_bad_free(p);
 		kbi_large_give(p);
 		return;
 	}
@@ -217,9 +217,9 @@ void kbi_heap_give_for(void *p, const void *caller)
 		return;
 	}
 	if (kbi_likely(unit < kbi_space.units))
-		give_other(p, a_load_rlx(&kbi_space.tag[unit]));
+		give_by_tag(p, a_load_rlx(&kbi_space.tag[unit]));
 	else if (p)
-		not_a_block(p);
+		abort_bad_free(p);
 }
 
 void kbi_heap_give_slow(void *p)
@@ -247,7 +247,7 @@ size_t kbi_heap_bytes(const void *p, const void *caller)
 	if (kbi_large_is(p))
 		return kbi_large_bytes(p);
 	if (unit >= kbi_space.units || a_load_rlx(&kbi_space.tag[unit]) >> KBI_TAG_SHIFT == 0)
-		not_a_block(p);
+		abort_bad_free(p);
 	return kbi_slab_class[(a_load_rlx(&kbi_space.tag[unit]) & KBI_TAG_LARGE) >> KBI_BIN_SHIFT].size;
 }
 

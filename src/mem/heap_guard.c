@@ -66,12 +66,12 @@ uint32_t kbi_guard_distance(void)
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* Returns the first address behind a slot. */
-static uintptr_t end_of(size_t i)
+static uintptr_t end_of_slot(size_t i)
 {
 	return kbi_guard.base + (2 * i + 2) * KBI_UNIT;
 }
 
-static uintptr_t pages_of(const struct slot *s)
+static uintptr_t pages_of_slot(const struct slot *s)
 {
 	return (uintptr_t)s->block & ~(uintptr_t)(page - 1);
 }
@@ -85,7 +85,7 @@ static size_t slot_near(uintptr_t at)
 	return unit ? (unit - 1) / 2 : 0;
 }
 
-static bool change(struct slot *s, uint32_t from, uint32_t to)
+static bool change_slot_state(struct slot *s, uint32_t from, uint32_t to)
 {
 	/* acquire and release: pairs with itself (the previous change) and with the acquire in
 	 * kbi_guard_explain; all writes of the slot's last user are visible */
@@ -97,7 +97,8 @@ static size_t claim_slot(void)
 	for (unsigned i = 0; i < TRIES; i++) {
 		size_t k = a_add_rlx(&turn, 1) % KBI_GUARD_SLOTS;
 
-		if (change(&slots[k], FREED, BUSY) || change(&slots[k], EMPTY, BUSY))
+		if (change_slot_state(&slots[k], FREED, BUSY) ||
+		    change_slot_state(&slots[k], EMPTY, BUSY))
 			return k;
 	}
 	return KBI_GUARD_SLOTS;
@@ -107,14 +108,14 @@ static size_t claim_slot(void)
 
 static bool open_pages(const struct slot *s, uintptr_t end)
 {
-	uintptr_t from = pages_of(s);
+	uintptr_t from = pages_of_slot(s);
 
 	return kbi_sys(SYS_mprotect, from, end - from, PROT_READ | PROT_WRITE) == 0;
 }
 
 static void close_pages(const struct slot *s, uintptr_t end)
 {
-	uintptr_t from = pages_of(s);
+	uintptr_t from = pages_of_slot(s);
 
 	kbi_sys(SYS_mprotect, from, end - from, PROT_NONE);
 	kbi_sys(SYS_madvise, from, end - from, MADV_DONTNEED);
@@ -130,22 +131,22 @@ void *kbi_guard_take(size_t align, size_t n, const void *caller)
 	    (k = claim_slot()) == KBI_GUARD_SLOTS)
 		return NULL;
 	s = &slots[k];
-	end = end_of(k);
+	end = end_of_slot(k);
 	s->n = n;
 	s->block = (unsigned char *)((end - (n ? n : 1)) & ~(uintptr_t)(grain - 1));
 	s->taken_by = caller;
 	s->taken_in = kbi_sys_gettid();
 	if (!open_pages(s, end)) {
-		change(s, BUSY, EMPTY);
+		change_slot_state(s, BUSY, EMPTY);
 		return NULL;
 	}
 	memset(s->block + n, PATTERN, end - (uintptr_t)s->block - n);
-	change(s, BUSY, LIVE);
+	change_slot_state(s, BUSY, LIVE);
 	return s->block;
 }
 
-static KBI_NORETURN void complain(const char *what, const void *p, const struct slot *s,
-				  const void *caller)
+static KBI_NORETURN void abort_with_slot(const char *what, const void *p, const struct slot *s,
+					 const void *caller)
 {
 	kbi_sys_fatal("heap: %s: address %p, block %p of %zu bytes, taken from %p by thread %d, "
 		      "freed from %p by thread %d,"
@@ -159,7 +160,7 @@ static void check_end(const struct slot *s, uintptr_t end, const void *caller)
 {
 	for (const unsigned char *c = s->block + s->n; (uintptr_t)c < end; c++)
 		if (*c != PATTERN)
-			complain("overflow of a block", c, s, caller);
+			abort_with_slot("overflow of a block", c, s, caller);
 }
 
 void kbi_guard_give(void *p, const void *caller)
@@ -168,14 +169,14 @@ void kbi_guard_give(void *p, const void *caller)
 	struct slot *s = &slots[k];
 
 	if (s->block != p)
-		complain("invalid free", p, s, caller);
-	if (!change(s, LIVE, BUSY))
-		complain("double free", p, s, caller);
-	check_end(s, end_of(k), caller);
+		abort_with_slot("invalid free", p, s, caller);
+	if (!change_slot_state(s, LIVE, BUSY))
+		abort_with_slot("double free", p, s, caller);
+	check_end(s, end_of_slot(k), caller);
 	s->freed_by = caller;
 	s->freed_in = kbi_sys_gettid();
-	close_pages(s, end_of(k));
-	change(s, BUSY, FREED);
+	close_pages(s, end_of_slot(k));
+	change_slot_state(s, BUSY, FREED);
 }
 
 size_t kbi_guard_bytes(const void *p, const void *caller)
@@ -183,13 +184,14 @@ size_t kbi_guard_bytes(const void *p, const void *caller)
 	struct slot *s = &slots[slot_near((uintptr_t)p)];
 
 	if (s->block != p || a_load_rlx(&s->state) != LIVE)
-		complain(s->block == p ? "use of a freed block" : "invalid free", p, s, caller);
+		abort_with_slot(s->block == p ? "use of a freed block" : "invalid free", p, s,
+				caller);
 	return s->n;
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static void tell_freed(uintptr_t at, const struct slot *s)
+static void report_freed_block(uintptr_t at, const struct slot *s)
 {
 	kbi_sys_message("heap: use of a freed block: address %p, at offset %zd of the block %p of %zu "
 			"bytes, taken from %p"
@@ -199,7 +201,7 @@ static void tell_freed(uintptr_t at, const struct slot *s)
 			kbi_sys_shown(s->freed_by), s->freed_in);
 }
 
-static void tell_outside(uintptr_t at, const struct slot *s)
+static void report_block_overflow(uintptr_t at, const struct slot *s)
 {
 	bool behind = at >= (uintptr_t)s->block;
 	size_t by = behind ? at - (uintptr_t)s->block - s->n : (uintptr_t)s->block - at;
@@ -219,18 +221,18 @@ void kbi_guard_explain(uintptr_t at)
 	if (!kbi_guard_has((void *)at))
 		return;
 	s = &slots[slot_near(at)];
-	/* acquire: pairs with the release in change */
+	/* acquire: pairs with the release in change_slot_state */
 	state = a_load_acq(&s->state);
 	if (state == FREED || state == BUSY)
-		tell_freed(at, s);
+		report_freed_block(at, s);
 	else if (state == LIVE)
-		tell_outside(at, s);
+		report_block_overflow(at, s);
 }
 
 /* libc's sigaction, looked up by name: called only in programs without the drop-in. */
 static int (*set_action)(int sig, const struct sigaction *act, struct sigaction *old);
 
-static void handle(int sig, siginfo_t *info, void *context)
+static void on_guard_fault(int sig, siginfo_t *info, void *context)
 {
 	struct sigaction by_default = { .sa_handler = SIG_DFL };
 
@@ -246,7 +248,8 @@ static void handle(int sig, siginfo_t *info, void *context)
 
 void kbi_guard_watch(void)
 {
-	struct sigaction sa = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK }, old;
+	struct sigaction sa = { .sa_sigaction = on_guard_fault,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK }, old;
 
 	set_action = (int (*)(int, const struct sigaction *, struct sigaction *))(uintptr_t)
 		kbi_names_look_up("sigaction");

@@ -87,7 +87,7 @@ struct block {
 	bool exact; /* p is the block's beginning */
 };
 
-static struct block find(const void *p)
+static struct block describe_block(const void *p)
 {
 	size_t unit = kbi_space_unit(p);
 	struct block b = { 0 };
@@ -118,7 +118,7 @@ static uint64_t make_seal(const void *p, size_t pad)
 	return kbi_random_hash(key, (uintptr_t)p, pad) >> PAD_BITS << PAD_BITS | pad;
 }
 
-static void seal(void *p, size_t n, size_t size)
+static void seal_block(void *p, size_t n, size_t size)
 {
 	size_t pad = size - SEAL - n;
 
@@ -126,8 +126,8 @@ static void seal(void *p, size_t n, size_t size)
 	*seal_of(p, size) = make_seal(p, pad);
 }
 
-static KBI_NORETURN void complain(const char *what, const void *p, const struct block *b,
-				  const void *caller)
+static KBI_NORETURN void abort_with_block(const char *what, const void *p, const struct block *b,
+					  const void *caller)
 {
 	if (b->size)
 		kbi_sys_fatal("heap: %s: block %p, size class %zu, called from %p", what, kbi_sys_shown(p),
@@ -136,7 +136,7 @@ static KBI_NORETURN void complain(const char *what, const void *p, const struct 
 		      kbi_sys_shown(caller));
 }
 
-static uint64_t load(const unsigned char *c)
+static uint64_t load_fill_word(const unsigned char *c)
 {
 	uint64_t word;
 
@@ -152,14 +152,14 @@ static size_t skip_filled(const unsigned char *c, size_t n, unsigned char fill)
 	size_t i = 0;
 
 	while (i + STEP <= n &&
-	       !((load(c + i) ^ words) | (load(c + i + 8) ^ words) | (load(c + i + 16) ^ words) |
-		 (load(c + i + 24) ^ words)))
+	       !((load_fill_word(c + i) ^ words) | (load_fill_word(c + i + 8) ^ words) |
+		 (load_fill_word(c + i + 16) ^ words) | (load_fill_word(c + i + 24) ^ words)))
 		i += STEP;
 	return i;
 }
 
 /* Returns the offset of the first byte that is not `fill`; n: all bytes are. */
-static size_t find_other(const unsigned char *c, size_t n, unsigned char fill)
+static size_t find_changed_byte(const unsigned char *c, size_t n, unsigned char fill)
 {
 	size_t i = skip_filled(c, n, fill);
 
@@ -170,14 +170,14 @@ static size_t find_other(const unsigned char *c, size_t n, unsigned char fill)
 
 /* Returns the length that the program asked for; aborts if the bytes behind the block were written
  * to. */
-static size_t check(const void *p, const struct block *b, const void *caller)
+static size_t check_seal(const void *p, const struct block *b, const void *caller)
 {
 	uint64_t word = *seal_of(p, b->size);
 	size_t pad = word & (((uint64_t)1 << PAD_BITS) - 1), n = b->size - SEAL - pad;
 
 	if (pad > b->size - SEAL || word != make_seal(p, pad) ||
-	    find_other((const unsigned char *)p + n, pad, PATTERN) != pad)
-		complain("overflow of a block", p, b, caller);
+	    find_changed_byte((const unsigned char *)p + n, pad, PATTERN) != pad)
+		abort_with_block("overflow of a block", p, b, caller);
 	return n;
 }
 
@@ -190,7 +190,7 @@ static size_t filled_bytes(const struct block *b)
 static void check_fill(const void *p, const struct block *b, const void *freed_by,
 		       const void *caller)
 {
-	size_t n = filled_bytes(b), at = find_other(p, n, FREED);
+	size_t n = filled_bytes(b), at = find_changed_byte(p, n, FREED);
 
 	if (at == n)
 		return;
@@ -207,12 +207,12 @@ static void check_fill(const void *p, const struct block *b, const void *freed_b
 }
 
 /* Returns the description of the block that begins at p; aborts if none does. */
-static struct block find_live(const void *p, const void *caller)
+static struct block require_block_at(const void *p, const void *caller)
 {
-	struct block b = find(p);
+	struct block b = describe_block(p);
 
 	if (!b.exact)
-		complain("invalid free", p, &b, caller);
+		abort_with_block("invalid free", p, &b, caller);
 	return b;
 }
 
@@ -239,7 +239,7 @@ static size_t bytes_waiting(const struct block *b)
 	return b->size > WAITING_WHOLE ? KBI_UNIT : b->size;
 }
 
-static void give_back(struct kbi_owner *o, void *p, const struct block *b)
+static void pass_block_to_heap(struct kbi_owner *o, void *p, const struct block *b)
 {
 	if (b->tag == KBI_TAG_LARGE)
 		kbi_large_give(p);
@@ -249,12 +249,12 @@ static void give_back(struct kbi_owner *o, void *p, const struct block *b)
 		kbi_owner_send(o, b->tag, p);
 }
 
-static void end_first(struct kbi_owner *o, const void *caller)
+static void release_oldest_freed(struct kbi_owner *o, const void *caller)
 {
 	struct kbi_waiting *w = o->waiting;
 	uint32_t i = w->first;
 	void *p = w->of[i].block;
-	struct block b = find(p);
+	struct block b = describe_block(p);
 
 	check_fill(p, &b, w->of[i].freed_by, caller);
 	kbi_owner_enter(o);
@@ -262,7 +262,7 @@ static void end_first(struct kbi_owner *o, const void *caller)
 	w->n--;
 	w->bytes -= bytes_waiting(&b);
 	kbi_owner_leave(o);
-	give_back(o, p, &b);
+	pass_block_to_heap(o, p, &b);
 }
 
 /* Returns all pages except the first unit's to the system; they read as zeroes when they are next
@@ -275,7 +275,8 @@ static bool drop_pages(void *p, const struct block *b)
 
 /* Queues a freed block. Returns false if there is no memory for the queue, or if the block is too
  * long for it and its pages are locked in memory. */
-static bool keep(struct kbi_owner *o, void *p, const struct block *b, const void *caller)
+static bool queue_freed_block(struct kbi_owner *o, void *p, const struct block *b,
+			      const void *caller)
 {
 	struct kbi_waiting *w = o->waiting;
 
@@ -284,7 +285,7 @@ static bool keep(struct kbi_owner *o, void *p, const struct block *b, const void
 	if (!w || (b->size > WAITING_WHOLE && !drop_pages(p, b)))
 		return false;
 	while (w->n == WAITING || (w->n && w->bytes + bytes_waiting(b) > WAITING_BYTES))
-		end_first(o, caller);
+		release_oldest_freed(o, caller);
 	kbi_owner_enter(o);
 	w->of[(w->first + w->n) % WAITING].block = p;
 	w->of[(w->first + w->n) % WAITING].freed_by = caller;
@@ -299,12 +300,12 @@ void kbi_hard_flush(const void *caller)
 	struct kbi_owner *o = kbi_owner_self->behind;
 
 	while (o && o->waiting && o->waiting->n)
-		end_first(o, caller);
+		release_oldest_freed(o, caller);
 }
 
 /* ---- taking and giving ----------------------------------------------------------------------- */
 
-static void *take(struct kbi_owner *o, size_t align, size_t n)
+static void *take_hard_block(struct kbi_owner *o, size_t align, size_t n)
 {
 	size_t rounded = (n + align - 1) & ~(align - 1);
 	bool zero;
@@ -330,15 +331,15 @@ void *kbi_hard_take(size_t align, size_t n, const void *caller)
 		    NULL;
 	if (p)
 		return p;
-	p = take(o, align, n + ZONE);
+	p = take_hard_block(o, align, n + ZONE);
 	if (!p)
 		return NULL;
-	b = find(p);
+	b = describe_block(p);
 	if (!set_live(b.slab, b.index, true))
-		complain("the heap is corrupt, a block was given out twice", p, &b, caller);
+		abort_with_block("the heap is corrupt, a block was given out twice", p, &b, caller);
 	if (b.tag != KBI_TAG_LARGE && !set_used(b.slab, b.index))
 		check_fill(p, &b, NULL, caller);
-	seal(p, n, b.size);
+	seal_block(p, n, b.size);
 	return p;
 }
 
@@ -349,20 +350,20 @@ void kbi_hard_give(void *p, const void *caller)
 
 	if (!p || !o)
 		return;
-	b = find_live(p, caller);
+	b = require_block_at(p, caller);
 	if (!set_live(b.slab, b.index, false))
-		complain("double free", p, &b, caller);
-	check(p, &b, caller);
+		abort_with_block("double free", p, &b, caller);
+	check_seal(p, &b, caller);
 	memset(p, FREED, filled_bytes(&b));
-	if (!keep(o, p, &b, caller))
-		give_back(o, p, &b);
+	if (!queue_freed_block(o, p, &b, caller))
+		pass_block_to_heap(o, p, &b);
 }
 
 size_t kbi_hard_bytes(const void *p, const void *caller)
 {
-	struct block b = find_live(p, caller);
+	struct block b = require_block_at(p, caller);
 
 	if (!is_live(b.slab, b.index))
-		complain("use of a freed block", p, &b, caller);
-	return check(p, &b, caller);
+		abort_with_block("use of a freed block", p, &b, caller);
+	return check_seal(p, &b, caller);
 }

@@ -13,7 +13,7 @@ static size_t units_for(size_t bytes)
 	return (bytes + KBI_UNIT - 1) >> KBI_UNIT_SHIFT;
 }
 
-static struct kbi_slab *record(const void *p)
+static struct kbi_slab *large_record(const void *p)
 {
 	return &kbi_space.slab[kbi_space_unit(p)];
 }
@@ -36,12 +36,12 @@ void kbi_large_give(void *p)
 	size_t unit = kbi_space_unit(p);
 
 	a_store_rlx(&kbi_space.tag[unit], 0);
-	kbi_space_give(unit, record(p)->units);
+	kbi_space_give(unit, large_record(p)->units);
 }
 
 size_t kbi_large_bytes(const void *p)
 {
-	return (size_t)record(p)->units << KBI_UNIT_SHIFT;
+	return (size_t)large_record(p)->units << KBI_UNIT_SHIFT;
 }
 
 /* Moves the pages under `from` to `to`; fresh pages take their place in the same call: with a hole
@@ -54,11 +54,11 @@ static bool move_pages(void *from, size_t bytes, void *to)
 
 	if (r != (long)(uintptr_t)to)
 		return false;
-	record(to)->moved = true;
+	large_record(to)->moved = true;
 	return true;
 }
 
-static void *move(void *p, size_t bytes)
+static void *move_large_block(void *p, size_t bytes)
 {
 	size_t old = kbi_large_bytes(p), keep = old < bytes ? old : bytes;
 	bool zero;
@@ -74,7 +74,7 @@ static void *move(void *p, size_t bytes)
 
 void *kbi_large_resize(void *p, size_t bytes)
 {
-	struct kbi_slab *s = record(p);
+	struct kbi_slab *s = large_record(p);
 	size_t unit = kbi_space_unit(p), had = s->units, want = units_for(bytes);
 
 	if (bytes > PTRDIFF_MAX)
@@ -85,5 +85,5 @@ void *kbi_large_resize(void *p, size_t bytes)
 	}
 	if (want == had || kbi_space_extend(unit, had, want - had))
 		return p;
-	return move(p, bytes);
+	return move_large_block(p, bytes);
 }

@@ -94,17 +94,17 @@ static void put_magazine(struct kbi_owner *o, struct kbi_magazine *m)
 }
 
 /* Returns the entry below the first block. */
-static void **bottom(struct kbi_magazine *m)
+static void **bottom_of_magazine(struct kbi_magazine *m)
 {
 	return m->block - 1;
 }
 
-static unsigned count_to(void **top)
+static unsigned magazine_count(void **top)
 {
-	return (unsigned)(top - bottom(kbi_owner_around(top)));
+	return (unsigned)(top - bottom_of_magazine(kbi_owner_around(top)));
 }
 
-static unsigned room(unsigned k)
+static unsigned room_of_class(unsigned k)
 {
 	return kbi_slab_class[k].room;
 }
@@ -118,14 +118,14 @@ static struct kbi_magazine *taken_from(const struct kbi_bin *b)
 static void load_take(struct kbi_bin *b, struct kbi_magazine *m, unsigned count)
 {
 	m->tag = m->count = 0; /* the bottom entry is NULL */
-	b->take = bottom(m) + count;
+	b->take = bottom_of_magazine(m) + count;
 }
 
 static void load_give(struct kbi_bin *b, unsigned k, struct kbi_magazine *m, unsigned count)
 {
 	m->tag = m->count = 0; /* so the bottom is NULL when the magazine becomes the take magazine */
-	b->give = bottom(m) + count;
-	b->give_high = bottom(m) + room(k);
+	b->give = bottom_of_magazine(m) + count;
+	b->give_high = bottom_of_magazine(m) + room_of_class(k);
 }
 
 /* ---- between magazines and slabs ------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static struct kbi_slab *slab_with_room(struct kbi_owner *o, unsigned k)
 }
 
 /* Fills an empty magazine from one slab. Returns the number of blocks. */
-static unsigned fill(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
+static unsigned fill_magazine(struct kbi_owner *o, unsigned k, struct kbi_magazine *m)
 {
 	struct kbi_slab *s = slab_with_room(o, k);
 	unsigned n;
@@ -227,7 +227,7 @@ static struct kbi_magazine *pop_more(struct kbi_owner *o, unsigned k)
 
 /* Takes a posted magazine: puts it behind the bin, or, if there are enough, returns its blocks to
  * the slabs. */
-static void accept(struct kbi_owner *o, struct kbi_magazine *m, bool keep)
+static void accept_magazine(struct kbi_owner *o, struct kbi_magazine *m, bool keep)
 {
 	unsigned k = (m->tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT;
 
@@ -240,24 +240,24 @@ static void accept(struct kbi_owner *o, struct kbi_magazine *m, bool keep)
 	put_magazine(o, m);
 }
 
-static void receive(struct kbi_owner *o, bool keep)
+static void receive_magazines(struct kbi_owner *o, bool keep)
 {
 	struct kbi_magazine *m, *next;
 
 	if (!a_load_rlx(&o->inbox))
 		return;
-	/* acquire: pairs with the release in post; the magazine's blocks, and the last writes of their
-	 * users */
+	/* acquire: pairs with the release in post_magazine; the magazine's blocks, and the last
+	 * writes of their users */
 	for (m = a_xchg_acq(&o->inbox, NULL); m; m = next) {
 		next = m->next;
-		accept(o, m, keep);
+		accept_magazine(o, m, keep);
 	}
 }
 
 void kbi_owner_receive(struct kbi_owner *o)
 {
 	kbi_owner_enter(o);
-	receive(o, false);
+	receive_magazines(o, false);
 	kbi_owner_leave(o);
 }
 
@@ -267,7 +267,7 @@ void kbi_owner_receive(struct kbi_owner *o)
  * given back. */
 static bool take_given(struct kbi_bin *b)
 {
-	if (b->take != kbi_owner_nothing || !b->give || !count_to(b->give))
+	if (b->take != kbi_owner_nothing || !b->give || !magazine_count(b->give))
 		return false;
 	b->take = b->give;
 	b->give = b->give_high = NULL;
@@ -275,7 +275,7 @@ static bool take_given(struct kbi_bin *b)
 }
 
 /* Refills the bin from posted magazines, or from a slab. */
-static bool refill(struct kbi_owner *o, unsigned k)
+static bool refill_bin(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_bin *b = &o->bin[k];
 	struct kbi_magazine *m, *empty = taken_from(b);
@@ -283,7 +283,7 @@ static bool refill(struct kbi_owner *o, unsigned k)
 
 	o->count.refills++;
 	if (!b->more)
-		receive(o, true);
+		receive_magazines(o, true);
 	m = pop_more(o, k);
 	if (m) {
 		if (empty)
@@ -292,7 +292,7 @@ static bool refill(struct kbi_owner *o, unsigned k)
 		return true;
 	}
 	m = empty ? empty : get_magazine(o);
-	n = m ? fill(o, k, m) : 0;
+	n = m ? fill_magazine(o, k, m) : 0;
 	if (m)
 		load_take(b, m, n);
 	return n != 0;
@@ -324,10 +324,10 @@ static void set_trap(struct kbi_owner *o, struct kbi_trap *t, void **at)
 
 /* Sets a trap at the t->until-th block from now if the magazine has that many; else counts its
  * blocks. */
-static void look_ahead(struct kbi_owner *o, struct kbi_bin *b)
+static void advance_trap(struct kbi_owner *o, struct kbi_bin *b)
 {
 	struct kbi_trap *t = &o->trap[b - o->bin];
-	unsigned n = count_to(b->take);
+	unsigned n = magazine_count(b->take);
 
 	if (t->until > n)
 		t->until -= n;
@@ -335,7 +335,7 @@ static void look_ahead(struct kbi_owner *o, struct kbi_bin *b)
 		set_trap(o, t, b->take - (t->until - 1));
 }
 
-static bool know_distance(struct kbi_trap *t)
+static bool draw_trap_distance(struct kbi_trap *t)
 {
 	if (!t->until)
 		t->until = kbi_guard_distance();
@@ -344,19 +344,19 @@ static bool know_distance(struct kbi_trap *t)
 
 void kbi_owner_set_next_trap(struct kbi_owner *o, struct kbi_bin *b)
 {
-	if (know_distance(&o->trap[b - o->bin]))
-		look_ahead(o, b);
+	if (draw_trap_distance(&o->trap[b - o->bin]))
+		advance_trap(o, b);
 }
 
 void kbi_owner_set_trap(struct kbi_owner *o, struct kbi_bin *b)
 {
 	struct kbi_trap *t = &o->trap[b - o->bin];
 
-	if (!know_distance(t))
+	if (!draw_trap_distance(t))
 		return;
 	if (t->until > 1) /* the block that was taken */
 		t->until--;
-	look_ahead(o, b);
+	advance_trap(o, b);
 }
 
 bool kbi_owner_chooses(struct kbi_owner *o)
@@ -380,7 +380,7 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 		return *b->take--;
 	if (!kbi_owner_exchange(o, b)) {
 		kbi_owner_enter(o);
-		ok = take_given(b) || refill(o, k);
+		ok = take_given(b) || refill_bin(o, k);
 		kbi_owner_leave(o);
 	}
 	p = ok ? *b->take-- : NULL;
@@ -393,7 +393,7 @@ void *kbi_owner_take(struct kbi_owner *o, unsigned k)
 
 /* Puts the full give magazine behind the bin and returns an empty magazine. If there are many
  * behind the bin, one of them returns its blocks to the slabs. NULL: no memory. */
-static struct kbi_magazine *put_behind(struct kbi_owner *o, unsigned k)
+static struct kbi_magazine *exchange_full_magazine(struct kbi_owner *o, unsigned k)
 {
 	struct kbi_magazine *full = kbi_owner_around(o->bin[k].give), *m;
 
@@ -404,16 +404,16 @@ static struct kbi_magazine *put_behind(struct kbi_owner *o, unsigned k)
 		return_blocks(o, m->block, m->count);
 	}
 	if (m) {
-		full->count = room(k);
+		full->count = room_of_class(k);
 		push_more(o, k, full);
 	}
 	return m;
 }
 
-static void overflow(struct kbi_owner *o, unsigned k, void *block)
+static void overflow_bin(struct kbi_owner *o, unsigned k, void *block)
 {
 	struct kbi_bin *b = &o->bin[k];
-	struct kbi_magazine *m = b->give ? put_behind(o, k) : get_magazine(o);
+	struct kbi_magazine *m = b->give ? exchange_full_magazine(o, k) : get_magazine(o);
 
 	if (m) {
 		load_give(b, k, m, 1);
@@ -432,18 +432,18 @@ void kbi_owner_give(struct kbi_owner *o, unsigned k, void *block)
 		return;
 	}
 	kbi_owner_enter(o);
-	overflow(o, k, block);
+	overflow_bin(o, k, block);
 	kbi_owner_leave(o);
 }
 
 /* ---- others' blocks -------------------------------------------------------------------------- */
 
-static unsigned class_of(uint32_t tag)
+static unsigned class_of_tag(uint32_t tag)
 {
 	return (tag & KBI_TAG_LARGE) >> KBI_BIN_SHIFT;
 }
 
-static void post(struct kbi_owner *o, struct kbi_magazine *m)
+static void post_magazine(struct kbi_owner *o, struct kbi_magazine *m)
 {
 	struct kbi_owner *to = kbi_life_owner(m->tag >> KBI_TAG_SHIFT);
 	void *old = a_load_rlx(&to->inbox);
@@ -452,7 +452,7 @@ static void post(struct kbi_owner *o, struct kbi_magazine *m)
 	o->count.posted += m->count;
 	do
 		m->next = old;
-	/* release: pairs with the acquire in receive */
+	/* release: pairs with the acquire in receive_magazines */
 	while (!a_cas_rel(&to->inbox, &old, m));
 	/* An owner that becomes an orphan meanwhile may miss the magazine: the next post to it, or the
 	 * thread that takes it over, finds it. */
@@ -468,10 +468,10 @@ static void close_outlet(struct kbi_owner *o, struct kbi_outlet *e)
 		return;
 	m = kbi_owner_around(e->top);
 	m->tag = e->tag;
-	m->count = count_to(e->top);
+	m->count = magazine_count(e->top);
 	e->tag = 0;
 	e->top = e->high = NULL;
-	post(o, m);
+	post_magazine(o, m);
 }
 
 static struct kbi_outlet *outlet_of(struct kbi_owner *o, uint32_t tag)
@@ -489,8 +489,8 @@ static bool open_outlet(struct kbi_owner *o, struct kbi_outlet *e, uint32_t tag)
 	if (!m)
 		return false;
 	e->tag = tag;
-	e->top = bottom(m);
-	e->high = e->top + room(class_of(tag));
+	e->top = bottom_of_magazine(m);
+	e->high = e->top + room_of_class(class_of_tag(tag));
 	return true;
 }
 
@@ -526,9 +526,9 @@ static void flush_bin(struct kbi_owner *o, unsigned k)
 	while ((m = pop_more(o, k)))
 		flush_magazine(o, m, m->count);
 	if (taken_from(b))
-		flush_magazine(o, taken_from(b), count_to(b->take));
+		flush_magazine(o, taken_from(b), magazine_count(b->take));
 	if (b->give)
-		flush_magazine(o, kbi_owner_around(b->give), count_to(b->give));
+		flush_magazine(o, kbi_owner_around(b->give), magazine_count(b->give));
 	*b = (struct kbi_bin){ .take = kbi_owner_nothing };
 }
 
@@ -549,7 +549,7 @@ void kbi_owner_flush(struct kbi_owner *o)
 	kbi_owner_enter(o);
 	for (unsigned i = 0; i < KBI_OUTLETS; i++)
 		close_outlet(o, &o->outlet[i]);
-	receive(o, false);
+	receive_magazines(o, false);
 	for (unsigned k = 1; k < KBI_HEAP_CLASSES; k++) {
 		flush_bin(o, k);
 		end_unused_slab(o, k);

@@ -31,13 +31,13 @@ static struct {
 
 struct kbi_owner *kbi_life_owner(uint32_t number)
 {
-	/* acquire: pairs with the release in publish */
+	/* acquire: pairs with the release in publish_owner */
 	return a_load_acq(&life.owner[number]);
 }
 
 uint32_t kbi_life_limit(void)
 {
-	/* acquire: pairs with the release in publish */
+	/* acquire: pairs with the release in publish_owner */
 	return a_load_acq(&life.limit);
 }
 
@@ -45,7 +45,7 @@ bool kbi_owner_hardened;
 
 /* ---- making, under the lock ------------------------------------------------------------------ */
 
-static void publish(struct kbi_owner *o, uint32_t number)
+static void publish_owner(struct kbi_owner *o, uint32_t number)
 {
 	o->key = number << KBI_TAG_SHIFT;
 	o->behind = o;
@@ -54,7 +54,7 @@ static void publish(struct kbi_owner *o, uint32_t number)
 	a_store_rel(&life.limit, number + 1);
 }
 
-static struct kbi_owner *new_owner(void)
+static struct kbi_owner *allocate_owner(void)
 {
 	struct kbi_owner *o = kbi_space_record(sizeof *o);
 
@@ -63,7 +63,7 @@ static struct kbi_owner *new_owner(void)
 	return o;
 }
 
-static struct kbi_owner *make(void)
+static struct kbi_owner *make_owner(void)
 {
 	uint32_t number = a_load_rlx(&life.limit);
 	struct kbi_owner *o;
@@ -75,16 +75,16 @@ static struct kbi_owner *make(void)
 	}
 	if (!life.owner || number >= OWNERS || !kbi_space_setup())
 		return NULL;
-	o = new_owner();
+	o = allocate_owner();
 	if (o)
-		publish(o, number);
+		publish_owner(o, number);
 	return o;
 }
 
 /* Finds the owner of a kernel thread whose loaded TLS does not name it. A busy owner is not the
  * caller's, which comes from outside the heap: it belonged to an earlier kernel thread with an
  * equal number, which ended inside an operation. */
-static struct kbi_owner *find_mine(uint32_t tid)
+static struct kbi_owner *find_owner_of_tid(uint32_t tid)
 {
 	for (uint32_t i = 1, n = a_load_rlx(&life.limit); i < n; i++) {
 		struct kbi_owner *o = a_load_rlx(&life.owner[i]);
@@ -99,7 +99,7 @@ static struct kbi_owner *find_mine(uint32_t tid)
 /* Returns whether o's kernel thread is gone; signal 0 tests this. A busy owner does not count: its
  * records are incomplete. A killed process exists until its successor's number is in o->tid, so tid
  * is read again after the test. */
-static bool is_gone(const struct kbi_owner *o)
+static bool is_owner_gone(const struct kbi_owner *o)
 {
 	uint32_t tid = a_load_rlx(&o->tid);
 
@@ -108,7 +108,7 @@ static bool is_gone(const struct kbi_owner *o)
 }
 
 /* Returns an owner whose thread ended without reporting it; each call checks a few. */
-static struct kbi_owner *find_gone(void)
+static struct kbi_owner *find_gone_owner(void)
 {
 	uint32_t n = a_load_rlx(&life.limit);
 
@@ -117,7 +117,7 @@ static struct kbi_owner *find_gone(void)
 
 		life.asked = life.asked + 1 < n ? life.asked + 1 : 1;
 		o = a_load_rlx(&life.owner[life.asked]);
-		if (is_gone(o))
+		if (is_owner_gone(o))
 			return o;
 	}
 	return NULL;
@@ -136,12 +136,12 @@ static struct kbi_owner *take_orphan(void)
 
 /* In hardened mode, returns an owner without blocks that stands in front of o, so that every call
  * goes to heap_hard; else o. */
-static struct kbi_owner *front(struct kbi_owner *o)
+static struct kbi_owner *front_of_owner(struct kbi_owner *o)
 {
 	struct kbi_owner *f = o;
 
 	if (kbi_owner_hardened) {
-		f = o->front ? o->front : new_owner();
+		f = o->front ? o->front : allocate_owner();
 		o->front = f;
 		if (!f)
 			return &kbi_owner_none;
@@ -163,21 +163,21 @@ static void arrange_end(struct kbi_owner *o)
 /* Finds the owner of the calling kernel thread. If its process is killed in here, its successor has
  * another number; the number of an ended process may belong to any new process. So the number is
  * read again. */
-static struct kbi_owner *find_old(void)
+static struct kbi_owner *find_caller_owner(void)
 {
 	struct kbi_owner *o;
 	int tid;
 
 	do {
 		tid = kbi_sys_gettid();
-		o = find_mine((uint32_t)tid);
+		o = find_owner_of_tid((uint32_t)tid);
 	} while (tid != kbi_sys_gettid());
 	return o;
 }
 
 /* Makes o the calling kernel thread's. If the process is killed in here, kbi_life_renumber changes
  * tid once it is stored; before that, the second reading of the number notices. */
-static void sign(struct kbi_owner *o)
+static void claim_owner(struct kbi_owner *o)
 {
 	do
 		a_store_rlx(&o->tid, (uint32_t)kbi_sys_gettid());
@@ -189,16 +189,16 @@ static void sign(struct kbi_owner *o)
  * gone, a new one. Under the lock. */
 static struct kbi_owner *find_owner(void)
 {
-	struct kbi_owner *o = find_old();
+	struct kbi_owner *o = find_caller_owner();
 
 	if (!o)
 		o = take_orphan();
 	if (!o)
-		o = find_gone();
+		o = find_gone_owner();
 	if (!o)
-		o = make();
+		o = make_owner();
 	if (o)
-		sign(o);
+		claim_owner(o);
 	return o;
 }
 
@@ -212,12 +212,12 @@ struct kbi_owner *kbi_life_begin(void)
 	if (!o)
 		return NULL;
 	/* first the slot, because arrange_end may allocate */
-	kbi_owner_self = front(o);
+	kbi_owner_self = front_of_owner(o);
 	arrange_end(o);
 	return o;
 }
 
-static void leave_to_heirs(struct kbi_owner *o)
+static void make_orphan(struct kbi_owner *o)
 {
 	kbi_lock_take(&life.lock);
 	a_store_rlx(&o->state, KBI_OWNER_ORPHAN);
@@ -235,12 +235,12 @@ void kbi_life_end(void)
 		return;
 	kbi_owner_flush(o);
 	kbi_owner_self = &kbi_owner_none;
-	leave_to_heirs(o);
+	make_orphan(o);
 }
 
 /* Destructors of other keys may allocate after this one. Then the thread has an owner again, and
- * either another round of destructors follows, or find_gone finds the owner. */
-static void at_thread_end(void *o)
+ * either another round of destructors follows, or find_gone_owner finds the owner. */
+static void on_owner_thread_end(void *o)
 {
 	if (kbi_owner_self->behind == o)
 		kbi_life_end();
@@ -248,7 +248,7 @@ static void at_thread_end(void *o)
 
 /* The store to tid comes before the process `was` is released (core/revive), so before it ends, and
  * before the kernel reports to any process that it has ended: pairs with the second reading of tid
- * in is_gone, through the kernel. */
+ * in is_owner_gone, through the kernel. */
 void kbi_life_renumber(uint32_t was, uint32_t now)
 {
 	for (uint32_t i = 1, n = kbi_life_limit(); i < n; i++) {
@@ -304,7 +304,7 @@ void kbi_life_hold(bool is)
  * protects, orphans, and the caller's own owner. A magazine that another thread posts during the
  * fork may be copied half written: so inboxes are emptied before, and the child discards their
  * contents. */
-static void before_fork(void)
+static void freeze_heap_before_fork(void)
 {
 	if (kbi_owner_self->behind)
 		kbi_owner_receive(kbi_owner_self->behind);
@@ -312,13 +312,13 @@ static void before_fork(void)
 	kbi_life_hold(true);
 }
 
-static void in_parent(void)
+static void thaw_heap_after_fork(void)
 {
 	kbi_life_hold(false);
 }
 
 /* The other kernel threads do not exist in the child. Their owners stay unused for ever. */
-static void in_child(void)
+static void mend_owners_in_child(void)
 {
 	struct kbi_owner *mine = kbi_owner_self->behind;
 
@@ -331,13 +331,13 @@ static void in_child(void)
 		else if (a_load_rlx(&o->state) != KBI_OWNER_ORPHAN)
 			a_store_rlx(&o->state, KBI_OWNER_LOST);
 	}
-	in_parent();
+	thaw_heap_after_fork();
 }
 
 void kbi_life_watch(void)
 {
-	pthread_atfork(before_fork, in_parent, in_child);
+	pthread_atfork(freeze_heap_before_fork, thaw_heap_after_fork, mend_owners_in_child);
 	/* release: pairs with the acquires in arrange_end and kbi_life_stays */
-	if (pthread_key_create(&life.key, at_thread_end) == 0)
+	if (pthread_key_create(&life.key, on_owner_thread_end) == 0)
 		a_store_rel(&life.watching, 1);
 }

@@ -47,12 +47,12 @@ static struct {
 
 /* ---- the region ------------------------------------------------------------------------------ */
 
-static bool map_at(void *at, size_t bytes)
+static bool map_region_at(void *at, size_t bytes)
 {
 	return kbi_sys_mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL;
 }
 
-static size_t per_unit(void)
+static size_t bytes_per_unit(void)
 {
 	return KBI_UNIT + sizeof(struct kbi_slab) + sizeof(a32) + MARK_BYTES;
 }
@@ -70,7 +70,7 @@ static size_t reserve_limit(void)
 
 /* Lays out the records first and the blocks behind them; the gap between them is never
  * accessible. */
-static void lay_out(uintptr_t low, size_t units)
+static void lay_out_region(uintptr_t low, size_t units)
 {
 	kbi_space.slab = (struct kbi_slab *)low;
 	kbi_space.marks = (uint64_t *)(kbi_space.slab + units);
@@ -80,15 +80,15 @@ static void lay_out(uintptr_t low, size_t units)
 	kbi_space.units = units;
 }
 
-static bool reserve(void)
+static bool reserve_region(void)
 {
 	for (size_t bytes = reserve_limit(); bytes >= 1 << 20; bytes /= 2) {
-		size_t units = bytes / per_unit() & ~(size_t)63,
-		       all = units * per_unit() + 2 * KBI_UNIT;
+		size_t units = bytes / bytes_per_unit() & ~(size_t)63,
+		       all = units * bytes_per_unit() + 2 * KBI_UNIT;
 		void *low = units ? kbi_sys_mmap(NULL, all, PROT_NONE, MAP_NORESERVE) : NULL;
 
 		if (low) {
-			lay_out((uintptr_t)low, units);
+			lay_out_region((uintptr_t)low, units);
 			return true;
 		}
 	}
@@ -102,14 +102,14 @@ bool kbi_space_setup(void)
 		kbi_lock_take(&space.lock);
 		if (a_load_rlx(&space.ready) == 0)
 			/* release: pairs with the acquire above */
-			a_store_rel(&space.ready, reserve() ? 1 : 2);
+			a_store_rel(&space.ready, reserve_region() ? 1 : 2);
 		kbi_lock_leave(&space.lock);
 	}
 	return a_load_rlx(&space.ready) == 1;
 }
 
 /* Returns the whole pages that hold the items [from, to) of an array. */
-static struct kbi_memory_part pages(const void *array, size_t each, size_t from, size_t to)
+static struct kbi_memory_part pages_of_items(const void *array, size_t each, size_t from, size_t to)
 {
 	uintptr_t at = (uintptr_t)array;
 
@@ -120,13 +120,13 @@ static struct kbi_memory_part pages(const void *array, size_t each, size_t from,
 /* Fills part with the memory of the units [from, to): records, tags, marks, pages. */
 static void parts_of(size_t from, size_t to, struct kbi_memory_part part[KBI_MEMORY_PARTS])
 {
-	part[0] = pages(kbi_space.slab, sizeof(struct kbi_slab), from, to);
-	part[1] = pages(kbi_space.tag, sizeof(a32), from, to);
-	part[2] = pages(kbi_space.marks, MARK_BYTES, from, to);
-	part[3] = pages((void *)kbi_space.base, KBI_UNIT, from, to);
+	part[0] = pages_of_items(kbi_space.slab, sizeof(struct kbi_slab), from, to);
+	part[1] = pages_of_items(kbi_space.tag, sizeof(a32), from, to);
+	part[2] = pages_of_items(kbi_space.marks, MARK_BYTES, from, to);
+	part[3] = pages_of_items((void *)kbi_space.base, KBI_UNIT, from, to);
 }
 
-static bool open_to(size_t to)
+static bool open_units_to(size_t to)
 {
 	struct kbi_memory_part part[KBI_MEMORY_PARTS];
 
@@ -140,7 +140,7 @@ static bool open_to(size_t to)
 	return true;
 }
 
-static void opened(struct kbi_memory_part part[KBI_MEMORY_PARTS])
+static void fill_opened_parts(struct kbi_memory_part part[KBI_MEMORY_PARTS])
 {
 	parts_of(0, space.open, part);
 }
@@ -151,21 +151,21 @@ bool kbi_space_region(struct kbi_memory_region *r)
 
 	*r = (struct kbi_memory_region){ 0 };
 	if (is) {
-		r->from = pages(kbi_space.slab, 1, 0, 0).from;
+		r->from = pages_of_items(kbi_space.slab, 1, 0, 0).from;
 		r->to = kbi_space.base + (kbi_space.units << KBI_UNIT_SHIFT);
-		r->parts = opened;
+		r->parts = fill_opened_parts;
 	}
 	return is;
 }
 
 /* ---- free spans, under the lock -------------------------------------------------------------- */
 
-static struct set *set_of(enum kbi_unit_state state)
+static struct set *set_of_state(enum kbi_unit_state state)
 {
 	return state == KBI_UNIT_FREE_CLEAN ? &space.clean : &space.dirty;
 }
 
-static unsigned list_of(size_t units)
+static unsigned list_of_length(size_t units)
 {
 	return units < EXACT ? (unsigned)units :
 			       EXACT - 5 + 63 - (unsigned)__builtin_clzll((unsigned long long)units);
@@ -173,8 +173,8 @@ static unsigned list_of(size_t units)
 
 static void unlink_span(struct kbi_slab *s)
 {
-	struct set *set = set_of((enum kbi_unit_state)s->state);
-	unsigned l = list_of(s->units);
+	struct set *set = set_of_state((enum kbi_unit_state)s->state);
+	unsigned l = list_of_length(s->units);
 
 	if (s->prev)
 		s->prev->next = s->next;
@@ -189,8 +189,8 @@ static void unlink_span(struct kbi_slab *s)
 
 static void link_span(struct kbi_slab *s, size_t units, enum kbi_unit_state state)
 {
-	struct set *set = set_of(state);
-	unsigned l = list_of(units);
+	struct set *set = set_of_state(state);
+	unsigned l = list_of_length(units);
 
 	s->units = (uint32_t)units;
 	s->back = 0;
@@ -224,7 +224,7 @@ static void add_span(struct kbi_slab *s, size_t units, enum kbi_unit_state state
 
 static struct kbi_slab *find_span(struct set *set, size_t units)
 {
-	unsigned l = list_of(units);
+	unsigned l = list_of_length(units);
 	uint64_t longer = set->filled & ~(((uint64_t)2 << l) - 1);
 
 	for (struct kbi_slab *s = set->list[l]; s; s = s->next)
@@ -245,15 +245,15 @@ static void mark_used(struct kbi_slab *s, size_t units)
 
 /* Returns the number of units from here to the next unit whose address is a multiple of `align`
  * units. */
-static size_t gap(size_t unit, size_t align)
+static size_t gap_to_aligned(size_t unit, size_t align)
 {
 	return -((kbi_space.base >> KBI_UNIT_SHIFT) + unit) & (align - 1);
 }
 
 /* Takes a part of a free span; the rest stays free. */
-static struct kbi_slab *carve(struct kbi_slab *s, size_t units, size_t align)
+static struct kbi_slab *carve_span(struct kbi_slab *s, size_t units, size_t align)
 {
-	size_t all = s->units, front = gap((size_t)(s - kbi_space.slab), align);
+	size_t all = s->units, front = gap_to_aligned((size_t)(s - kbi_space.slab), align);
 	enum kbi_unit_state state = (enum kbi_unit_state)s->state;
 
 	unlink_span(s);
@@ -269,18 +269,18 @@ static struct kbi_slab *take_free(struct set *set, size_t units, size_t align)
 {
 	struct kbi_slab *s = set->filled ? find_span(set, units + align - 1) : NULL;
 
-	return s ? carve(s, units, align) : NULL;
+	return s ? carve_span(s, units, align) : NULL;
 }
 
 static struct kbi_slab *take_fresh(size_t units, size_t align)
 {
-	size_t front = gap(space.frontier, align), end = space.frontier + front + units;
+	size_t front = gap_to_aligned(space.frontier, align), end = space.frontier + front + units;
 	struct kbi_slab *s = &kbi_space.slab[space.frontier + front];
 
 	if (end > kbi_space.units)
 		return NULL;
-	if (end > space.open && !open_to(end + STEP < kbi_space.units ? end + STEP : end) &&
-	    !open_to(end))
+	if (end > space.open && !open_units_to(end + STEP < kbi_space.units ? end + STEP : end) &&
+	    !open_units_to(end))
 		return NULL;
 	if (front)
 		add_span(s - front, front, KBI_UNIT_FREE_CLEAN);
@@ -321,7 +321,7 @@ bool kbi_space_extend(size_t unit, size_t units, size_t more)
 	if (unit + units < space.frontier &&
 	    (right->state == KBI_UNIT_FREE_CLEAN || right->state == KBI_UNIT_FREE_DIRTY) &&
 	    right->units >= more) {
-		carve(right, more, 1);
+		carve_span(right, more, 1);
 		done = true;
 	} else if (unit + units == space.frontier) {
 		done = take_fresh(more, 1) != NULL;
@@ -347,14 +347,14 @@ static struct kbi_slab *take_dirtiest(size_t keep)
 
 	if (space.dirty.units > keep && !space.pinned) {
 		s = space.dirty.list[63 - __builtin_clzll(space.dirty.filled)];
-		carve(s, s->units, 1);
+		carve_span(s, s->units, 1);
 	}
 	return s;
 }
 
 /* Returns dirty pages to the system. Called under the lock, and releases it while the kernel
  * works. */
-static bool trim(size_t keep)
+static bool trim_dirty_spans(size_t keep)
 {
 	struct kbi_slab *s;
 	bool any = false;
@@ -375,32 +375,32 @@ static bool trim(size_t keep)
 }
 
 /* Returns the dirty units that may be kept: the more units are in use, the more. */
-static size_t keep_units(void)
+static size_t kept_units(void)
 {
 	return (space.keep ? space.keep : KEEP >> KBI_UNIT_SHIFT) + space.used / 8;
 }
 
-static void give(size_t unit, size_t units)
+static void give_span(size_t unit, size_t units)
 {
 	add_span(&kbi_space.slab[unit], units, KBI_UNIT_FREE_DIRTY);
 	space.used -= units;
-	if (space.dirty.units > keep_units())
-		trim(keep_units() / 2);
+	if (space.dirty.units > kept_units())
+		trim_dirty_spans(kept_units() / 2);
 }
 
 /* Maps a span anew whose pages were moved here. These lie in a mapping of their own; the new
  * mapping joins its neighbours. A shared region is one mapping. */
-static void unmove(const struct kbi_slab *s, size_t unit, size_t units)
+static void remap_moved_span(const struct kbi_slab *s, size_t unit, size_t units)
 {
 	if (s->moved && !kbi_space.shared)
-		map_at(kbi_space_at(unit), units << KBI_UNIT_SHIFT);
+		map_region_at(kbi_space_at(unit), units << KBI_UNIT_SHIFT);
 }
 
 void kbi_space_give(size_t unit, size_t units)
 {
-	unmove(&kbi_space.slab[unit], unit, units);
+	remap_moved_span(&kbi_space.slab[unit], unit, units);
 	kbi_lock_take(&space.lock);
-	give(unit, units);
+	give_span(unit, units);
 	kbi_lock_leave(&space.lock);
 }
 
@@ -409,12 +409,12 @@ void kbi_space_cut(size_t unit, size_t keep)
 	struct kbi_slab *s = &kbi_space.slab[unit];
 	size_t units = s->units - keep;
 
-	unmove(s, unit + keep, units);
+	remap_moved_span(s, unit + keep, units);
 	kbi_lock_take(&space.lock);
 	s[keep - 1].state = KBI_UNIT_USED;
 	s[keep - 1].back = 0;
 	s->units = (uint32_t)keep;
-	give(unit + keep, units);
+	give_span(unit + keep, units);
 	kbi_lock_leave(&space.lock);
 }
 
@@ -424,7 +424,7 @@ bool kbi_space_trim(size_t keep)
 
 	kbi_lock_take(&space.lock);
 	space.pinned = false;
-	any = trim(keep >> KBI_UNIT_SHIFT);
+	any = trim_dirty_spans(keep >> KBI_UNIT_SHIFT);
 	kbi_lock_leave(&space.lock);
 	return any;
 }

@@ -66,7 +66,7 @@ struct text {
 	size_t size, length;
 };
 
-static KBI_PRINTF(2, 3) void add(struct text *t, const char *format, ...)
+static KBI_PRINTF(2, 3) void append_stats(struct text *t, const char *format, ...)
 {
 	size_t room = t->length < t->size ? t->size - t->length : 0;
 	va_list ap;
@@ -82,17 +82,17 @@ static void add_classes(struct text *t, const struct kbi_stats *s)
 {
 	const char *comma = "";
 
-	add(t, " \"classes\": [");
+	append_stats(t, " \"classes\": [");
 	for (unsigned k = 1; k < KBI_HEAP_CLASSES; k++) {
 		const struct kbi_stats_class *c = &s->class[k];
 
 		if (!c->slabs)
 			continue;
-		add(t, "%s\n  {\"size\": %u, \"slabs\": %zu, \"blocks\": %zu, \"out\": %zu}", comma,
-		    kbi_slab_class[k].size, c->slabs, c->blocks, c->out);
+		append_stats(t, "%s\n  {\"size\": %u, \"slabs\": %zu, \"blocks\": %zu, \"out\": %zu}",
+		    comma, kbi_slab_class[k].size, c->slabs, c->blocks, c->out);
 		comma = ",";
 	}
-	add(t, "]\n}\n");
+	append_stats(t, "]\n}\n");
 }
 
 size_t kbi_stats_json(char *buf, size_t size)
@@ -103,16 +103,16 @@ size_t kbi_stats_json(char *buf, size_t size)
 	kbi_stats_take(&s);
 	if (size)
 		*buf = '\0';
-	add(&t, "{\n \"hardened\": %s,\n", kbi_owner_hardened ? "true" : "false");
-	add(&t,
+	append_stats(&t, "{\n \"hardened\": %s,\n", kbi_owner_hardened ? "true" : "false");
+	append_stats(&t,
 	    " \"bytes\": {\"mapped\": %zu, \"slabs\": %zu, \"out\": %zu, \"large\": %zu, "
 	    "\"free_dirty\": %zu,"
 	    " \"free_clean\": %zu, \"peak\": %zu, \"records\": %zu},\n",
 	    s.space.frontier, s.slab_bytes, s.out_bytes, s.large_bytes, s.space.dirty, s.space.clean,
 	    s.space.peak, s.space.records);
-	add(&t, " \"owners\": %zu, \"orphans\": %zu, \"large_blocks\": %zu,\n", s.owners, s.orphans,
-	    s.large);
-	add(&t,
+	append_stats(&t, " \"owners\": %zu, \"orphans\": %zu, \"large_blocks\": %zu,\n", s.owners,
+	    s.orphans, s.large);
+	append_stats(&t,
 	    " \"counts\": {\"refills\": %ju, \"flushes\": %ju, \"slabs_made\": %ju, "
 	    "\"slabs_ended\": %ju,"
 	    " \"posts\": %ju, \"posted\": %ju, \"received\": %ju},\n",

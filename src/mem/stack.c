@@ -72,7 +72,7 @@ static int add_class(size_t size, bool tcb)
 
 /* Rounds sizes up so that few classes serve all sizes: four classes for each doubling up to 1 MiB,
  * two above. So there are at most 2 * (2 + 6 * 4 + 26 * 2) classes, and the table is never full. */
-static size_t rounded(size_t size)
+static size_t round_stack_size(size_t size)
 {
 	size_t unit = KBI_PAGE;
 
@@ -101,7 +101,7 @@ int kbi_stack_class(size_t size, bool tcb)
 		return -1;
 	if (kbi_likely(known >> 8 == asked && known & 255))
 		return (int)(known & 255) - 1;
-	rounded_size = rounded(size);
+	rounded_size = round_stack_size(size);
 	c = find_class(rounded_size, tcb);
 	if (c < 0)
 		c = add_class(rounded_size, tcb);
@@ -211,21 +211,21 @@ int kbi_stack_setup(unsigned slots)
 /* The lock of slot 0, which all callers that are no VP share. */
 static a32 outsiders;
 
-static struct kbi_stack_slot *enter(unsigned slot)
+static struct kbi_stack_slot *enter_stack_slot(unsigned slot)
 {
 	if (slot == 0)
 		kbi_lock_take(&outsiders);
 	return &kbi_stack_slots[slot];
 }
 
-static void leave(unsigned slot)
+static void leave_stack_slot(unsigned slot)
 {
 	if (slot == 0)
 		kbi_lock_leave(&outsiders);
 }
 
 /* Blocks and promises: no slot may promise what is forgotten. */
-static void forget_free(uint32_t cls)
+static void forget_free_stacks(uint32_t cls)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
 
@@ -242,18 +242,18 @@ void kbi_stack_after_fork(void)
 {
 	if (a_load_rlx(&outsiders)) {
 		memset(kbi_stack_slots[0].list, 0, sizeof kbi_stack_slots[0].list);
-		leave(0);
+		leave_stack_slot(0);
 	}
 	if (!a_load_rlx(&kbi_stack_pool.lock))
 		return;
 	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++)
-		forget_free(i);
+		forget_free_stacks(i);
 	kbi_stack_unlock();
 }
 
 void kbi_stack_surrender(unsigned slot)
 {
-	struct kbi_stack_slot *s = enter(slot);
+	struct kbi_stack_slot *s = enter_stack_slot(slot);
 	uint32_t hunger = a_load_rlx(&kbi_stack_hunger);
 
 	kbi_stack_lock();
@@ -265,10 +265,10 @@ void kbi_stack_surrender(unsigned slot)
 	kbi_stack_unlock();
 	/* release: pairs with the acquire in kbi_stack_has_surrendered */
 	a_store_rel(&s->hunger_seen, hunger);
-	leave(slot);
+	leave_stack_slot(slot);
 }
 
-static struct kbi_stack *get(struct kbi_stack_slot *s, int cls)
+static struct kbi_stack *get_free_stack(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack *k;
 
@@ -282,9 +282,9 @@ static struct kbi_stack *get(struct kbi_stack_slot *s, int cls)
 
 struct kbi_stack *kbi_stack_get_slow(unsigned slot, int cls)
 {
-	struct kbi_stack *k = get(enter(slot), cls);
+	struct kbi_stack *k = get_free_stack(enter_stack_slot(slot), cls);
 
-	leave(slot);
+	leave_stack_slot(slot);
 	return k;
 }
 
@@ -310,13 +310,13 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 
 	if (k->user)
 		return;
-	s = enter(slot);
+	s = enter_stack_slot(slot);
 	k->trimmed = 0;
 	k->next = s->list[k->class].free;
 	s->list[k->class].free = k;
 	if (++s->list[k->class].n > CACHE)
 		give_batch(s, k->class);
-	leave(slot);
+	leave_stack_slot(slot);
 }
 
 /* ---- giving memory back ---------------------------------------------------------------------- */
@@ -324,7 +324,7 @@ void kbi_stack_put_slow(unsigned slot, struct kbi_stack *k)
 /* Gives the stack's pages to the kernel. libc does this at each thread's end; here that would take
  * as long as the rest of a thread's life costs, so it waits for idle time. Pages that are locked in
  * memory stay. */
-static void trim(struct kbi_stack *k)
+static void trim_stack(struct kbi_stack *k)
 {
 	const uintptr_t page = KBI_PAGE - 1;
 	uintptr_t from = ((uintptr_t)k->low + page) & ~page,
@@ -366,7 +366,7 @@ static void give_used(struct kbi_stack_slot *s, int cls)
 
 /* Trims some common stacks. Holds the lock while it trims a stack, so that no search for a free
  * stack misses it. */
-static void trim_some(struct kbi_stack_kind *c)
+static void trim_used_stacks(struct kbi_stack_kind *c)
 {
 	for (unsigned n = 0; n < AT_ONCE && a_load_rlx(&c->n_used); n++) {
 		struct kbi_stack *k;
@@ -374,7 +374,7 @@ static void trim_some(struct kbi_stack_kind *c)
 		kbi_stack_lock();
 		k = c->free;
 		if (k) {
-			trim(k);
+			trim_stack(k);
 			c->free = k->next;
 			k->next = c->trimmed;
 			c->trimmed = k;
@@ -395,7 +395,7 @@ static void give_outsiders(void)
 		return;
 	for (uint32_t i = 0; i < n; i++)
 		give_used(&kbi_stack_slots[0], (int)i);
-	leave(0);
+	leave_stack_slot(0);
 }
 
 void kbi_stack_trim(unsigned slot)
@@ -407,7 +407,7 @@ void kbi_stack_trim(unsigned slot)
 		give_outsiders();
 	for (uint32_t i = 0; i < n; i++) {
 		give_used(&kbi_stack_slots[slot], (int)i);
-		trim_some(&kbi_stack_pool.class[i]);
+		trim_used_stacks(&kbi_stack_pool.class[i]);
 	}
 }
 
@@ -427,7 +427,7 @@ static void give_cold(struct kbi_stack_slot *s, int cls)
 }
 
 /* Under the lock: returns some credit of the class, and finds more to promise if there is none. */
-static int32_t borrow(struct kbi_stack_slot *s, int cls)
+static int32_t borrow_credit(struct kbi_stack_slot *s, int cls)
 {
 	struct kbi_stack_kind *c = &kbi_stack_pool.class[cls];
 	int64_t n;
@@ -443,17 +443,17 @@ static int32_t borrow(struct kbi_stack_slot *s, int cls)
 
 int kbi_stack_reserve_slow(unsigned slot, int cls)
 {
-	struct kbi_stack_slot *s = enter(slot);
+	struct kbi_stack_slot *s = enter_stack_slot(slot);
 	bool has;
 
 	if (kbi_unlikely(s->list[cls].credit == 0)) {
 		kbi_stack_lock();
-		s->list[cls].credit = borrow(s, cls);
+		s->list[cls].credit = borrow_credit(s, cls);
 		kbi_stack_unlock();
 	}
 	has = s->list[cls].credit > 0;
 	s->list[cls].credit -= has;
-	leave(slot);
+	leave_stack_slot(slot);
 	return has ? 0 : ENOMEM;
 }
 
@@ -475,7 +475,7 @@ struct kbi_stack *kbi_stack_get_or_make(int cls)
 
 void kbi_stack_unreserve_slow(unsigned slot, int cls)
 {
-	struct kbi_stack_slot *s = enter(slot);
+	struct kbi_stack_slot *s = enter_stack_slot(slot);
 
 	if (++s->list[cls].credit > CACHE) {
 		kbi_stack_lock();
@@ -483,5 +483,5 @@ void kbi_stack_unreserve_slow(unsigned slot, int cls)
 		kbi_stack_unlock();
 		s->list[cls].credit -= s->list[cls].credit / 2;
 	}
-	leave(slot);
+	leave_stack_slot(slot);
 }

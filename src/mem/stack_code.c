@@ -17,7 +17,7 @@ extern void *__libc_stack_end __attribute__((weak));
 /* dl_iterate_phdr callback: returns whether a module asks for an executable stack. A module without
  * PT_GNU_STACK asks for it: such machines had executable stacks by default. On all other machines
  * the loader does not grant the request. */
-static int asks(struct dl_phdr_info *info, size_t size, void *unused)
+static int asks_for_exec_stack(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	(void)size, (void)unused;
 	if (info->dlpi_phdr && (uintptr_t)info->dlpi_phdr - getauxval(AT_SYSINFO_EHDR) < 4096)
@@ -30,7 +30,7 @@ static int asks(struct dl_phdr_info *info, size_t size, void *unused)
 
 bool kbi_stack_code_is_asked(void)
 {
-	return dl_iterate_phdr(asks, NULL);
+	return dl_iterate_phdr(asks_for_exec_stack, NULL);
 }
 
 bool kbi_stack_code_may_run(uintptr_t address)

@@ -85,7 +85,7 @@ bool kbi_stack_follow_code(uintptr_t address)
 /* ---- making stacks --------------------------------------------------------------------------- */
 
 /* Puts the record at the top of [low, end), and computes the usable bytes below it. */
-static struct kbi_stack *lay_out(char *low, char *end, uint32_t number)
+static struct kbi_stack *lay_out_stack(char *low, char *end, uint32_t number)
 {
 	uintptr_t top = ((uintptr_t)end - sizeof(struct kbi_stack)) & ~(uintptr_t)(KBI_CACHE_LINE - 1);
 	struct kbi_stack *s = (struct kbi_stack *)top;
@@ -108,7 +108,7 @@ bool kbi_stack_add_block(struct kbi_stack *s)
 
 /* Returns the bytes of address space of one stack, guard included. The class's size is entirely the
  * thread's: record, colour and tick come on top of it. */
-static size_t footprint(const struct kbi_stack_kind *c)
+static size_t stack_footprint(const struct kbi_stack_kind *c)
 {
 	size_t b = c->size + TICK_ROOM;
 
@@ -124,7 +124,7 @@ static size_t footprint(const struct kbi_stack_kind *c)
 
 bool kbi_stack_map_ahead(struct kbi_stack_kind *c)
 {
-	size_t each = footprint(c);
+	size_t each = stack_footprint(c);
 	uint32_t n = each < CHUNK_BYTES ? (uint32_t)(CHUNK_BYTES / each) : 1;
 	uint32_t k = a_load_rlx(&kbi_stack_pool.n_chunks);
 	char *p;
@@ -156,7 +156,7 @@ bool kbi_stack_map_ahead(struct kbi_stack_kind *c)
 }
 
 /* Returns the address of a stack that was never used; NULL: no address space. */
-static char *take_unused(struct kbi_stack_kind *c, size_t *each, uint32_t *number)
+static char *take_unused_stack(struct kbi_stack_kind *c, size_t *each, uint32_t *number)
 {
 	char *p = NULL;
 
@@ -198,18 +198,18 @@ void kbi_stack_put_bare(struct kbi_stack *s)
 	kbi_stack_unlock();
 }
 
-static struct kbi_stack *make(int cls)
+static struct kbi_stack *make_stack(int cls)
 {
 	struct kbi_stack *s;
 	uint32_t number;
 	size_t each;
-	char *p = take_unused(&kbi_stack_pool.class[cls], &each, &number);
+	char *p = take_unused_stack(&kbi_stack_pool.class[cls], &each, &number);
 	bool guarded;
 
 	if (!p)
 		return NULL;
 	guarded = kbi_options.body == KBI_OPT_BODY_PROCESS ? kbi_stack_guard_any() : kbi_stack_guard(p);
-	s = lay_out(p + KBI_PAGE, p + each, number);
+	s = lay_out_stack(p + KBI_PAGE, p + each, number);
 	s->class = (uint8_t)cls;
 	s->guarded = guarded;
 	kbi_san_stack(s->low, p + each);
@@ -220,7 +220,7 @@ struct kbi_stack *kbi_stack_fresh(int cls)
 {
 	struct kbi_stack *s = take_bare(&kbi_stack_pool.class[cls]);
 
-	return s ? s : make(cls);
+	return s ? s : make_stack(cls);
 }
 
 struct kbi_stack *kbi_stack_adopt(void *low, size_t size)
@@ -233,7 +233,7 @@ struct kbi_stack *kbi_stack_adopt(void *low, size_t size)
 	kbi_stack_lock();
 	number = kbi_stack_pool.number++;
 	kbi_stack_unlock();
-	k = lay_out(low, (char *)low + size, number);
+	k = lay_out_stack(low, (char *)low + size, number);
 	k->user = 1;
 	return k;
 }

@@ -21,7 +21,7 @@ const char *kbi_asked_version(void)
 #endif
 }
 
-static const char *name(void)
+static const char *libc_name(void)
 {
 #if defined(__GLIBC__)
 	return "glibc";
@@ -42,5 +42,6 @@ void kbi_asked_tell(enum kbi_asked answer, const char *what, const char *format,
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	kbi_sys_message("%s %s: %s%s: %s", name(), kbi_asked_version(), marks[answer], what, text);
+	kbi_sys_message("%s %s: %s%s: %s", libc_name(), kbi_asked_version(), marks[answer], what,
+		text);
 }

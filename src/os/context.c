@@ -48,7 +48,7 @@ const void *kbi_context_added(void)
 	return added;
 }
 
-static bool is_in(const ElfW(Ehdr) *e, uintptr_t at)
+static bool is_in_code(const ElfW(Ehdr) *e, uintptr_t at)
 {
 	uintptr_t base = (uintptr_t)e;
 	const ElfW(Phdr) *p = (const void *)(base + e->e_phoff);
@@ -77,7 +77,7 @@ bool kbi_context_is_ours(uintptr_t at)
 {
 	if (at - libcs_low < libcs_size)
 		return false;
-	return is_in(&__ehdr_start, at) || (added && is_in(added, at));
+	return is_in_code(&__ehdr_start, at) || (added && is_in_code(added, at));
 }
 
 /* ---- where a thread must not be left --------------------------------------------------------- */
@@ -110,7 +110,7 @@ static bool is_delicate(const char *path)
 	return false;
 }
 
-static int add(struct dl_phdr_info *info, size_t size, void *unused)
+static int add_delicate_range(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	(void)size;
 	(void)unused;
@@ -130,7 +130,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *unused)
 void kbi_context_learn(void)
 {
 	n_ranges = 0;
-	dl_iterate_phdr(add, NULL);
+	dl_iterate_phdr(add_delicate_range, NULL);
 }
 
 bool kbi_context_may_leave(uintptr_t at)
@@ -244,7 +244,7 @@ static void put_path(char *path, unsigned tid, const char *back)
 }
 
 /* Reads the file /proc/<tid><back> as a string; "" if it cannot be read. */
-static void told(int tid, const char *back, char *text, size_t size)
+static void read_proc_file(int tid, const char *back, char *text, size_t size)
 {
 	char path[40];
 	KBI_FD_BRIEFLY();
@@ -260,14 +260,14 @@ static void told(int tid, const char *back, char *text, size_t size)
 	text[n > 0 ? n : 0] = 0;
 }
 
-static unsigned digit(char c)
+static unsigned digit_value(char c)
 {
 	return c >= '0' && c <= '9' ? (unsigned)(c - '0') :
 		c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
 }
 
 /* Reads the next number, decimal or hexadecimal with 0x, and returns the rest of the text. */
-static const char *number(const char *p, uint64_t *value)
+static const char *parse_proc_number(const char *p, uint64_t *value)
 {
 	unsigned base = 10;
 
@@ -277,8 +277,8 @@ static const char *number(const char *p, uint64_t *value)
 		base = 16;
 		p += 2;
 	}
-	for (*value = 0; digit(*p) < base; p++)
-		*value = *value * base + digit(*p);
+	for (*value = 0; digit_value(*p) < base; p++)
+		*value = *value * base + digit_value(*p);
 	return p;
 }
 
@@ -288,7 +288,7 @@ static bool waits_for_page(int tid)
 {
 	char where[32];
 
-	told(tid, "/wchan", where, sizeof where);
+	read_proc_file(tid, "/wchan", where, sizeof where);
 	return strcmp(where, "handle_userfault") == 0;
 }
 
@@ -301,11 +301,11 @@ void kbi_context_find_call(int tid, struct kbi_context_call *c)
 	const char *p = text;
 
 	*c = (struct kbi_context_call){ .nr = KBI_CONTEXT_NO_CALL };
-	told(tid, "/syscall", text, sizeof text);
-	if (digit(*p) <= 9) {
-		p = number(number(p, &nr), &c->arg);
+	read_proc_file(tid, "/syscall", text, sizeof text);
+	if (digit_value(*p) <= 9) {
+		p = parse_proc_number(parse_proc_number(p, &nr), &c->arg);
 		for (int i = 0; i < 5; i++)
-			p = number(p, &skipped);
+			p = parse_proc_number(p, &skipped);
 		c->nr = (int64_t)nr;
 	} else if (strncmp(p, "-1 ", 3) == 0 && waits_for_page(tid)) {
 		p += 3;
@@ -313,7 +313,7 @@ void kbi_context_find_call(int tid, struct kbi_context_call *c)
 	} else {
 		return;
 	}
-	number(number(p, &c->sp), &c->pc);
+	parse_proc_number(parse_proc_number(p, &c->sp), &c->pc);
 }
 
 /* ---- going elsewhere ------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ enum { PLACES = 256, NUMBER_BITS = 10, NUMBERS = 1 << NUMBER_BITS, LOAD_SIZE = 5
 /* address and number of a call; 0: none. Relaxed: the word is complete in itself. */
 static a64 places[PLACES];
 
-static a64 *entry(uint64_t pc)
+static a64 *entry_of_call(uint64_t pc)
 {
 	return &places[(pc ^ pc >> 8) % PLACES];
 }
@@ -30,13 +30,13 @@ static a64 *entry(uint64_t pc)
 void kbi_context_note_call(const struct kbi_context_call *c)
 {
 	if (c->nr >= 0 && c->nr < NUMBERS && c->pc < (uint64_t)1 << 48)
-		a_store_rlx(entry(c->pc), c->pc << NUMBER_BITS | (uint64_t)c->nr);
+		a_store_rlx(entry_of_call(c->pc), c->pc << NUMBER_BITS | (uint64_t)c->nr);
 }
 
 /* ---- the code -------------------------------------------------------------------------------- */
 
 /* Returns the size in bytes of an operand in memory or in a register. */
-static unsigned operand(const uint8_t *p)
+static unsigned operand_size(const uint8_t *p)
 {
 	unsigned mod = p[0] >> 6, rm = p[0] & 7, sib = mod != 3 && rm == 4;
 
@@ -48,7 +48,7 @@ static unsigned operand(const uint8_t *p)
 /* Returns the length of an instruction that loads a register other than rax, or writes to memory:
  * compilers place such instructions between the number and the call. Returns 0 for any other
  * instruction. */
-static unsigned loads_another(const uint8_t *code)
+static unsigned other_load_length(const uint8_t *code)
 {
 	const uint8_t *p = code;
 	unsigned rex = (*p & 0xf0) == 0x40 ? *p++ : 0;
@@ -72,19 +72,19 @@ static unsigned loads_another(const uint8_t *code)
 	default:
 		return 0;
 	}
-	return to_rax ? 0 : (unsigned)(p - code) + 1 + operand(p + 1) + (*p == 0xc7) * 4;
+	return to_rax ? 0 : (unsigned)(p - code) + 1 + operand_size(p + 1) + (*p == 0xc7) * 4;
 }
 
 /* Returns true if the instruction at p loads the number and only loads of arguments follow up to
  * the call at `end`. */
-static bool leads_to(const uint8_t *p, const uint8_t *end, uint32_t nr)
+static bool leads_to_call(const uint8_t *p, const uint8_t *end, uint32_t nr)
 {
 	unsigned n = LOAD_SIZE;
 
 	if (*p != 0xb8 || memcmp(p + 1, &nr, sizeof nr) != 0)
 		return false;
 	for (p += n; p < end && n; p += n)
-		n = loads_another(p);
+		n = other_load_length(p);
 	return p == end && n;
 }
 
@@ -95,7 +95,7 @@ static bool has_number(const uint8_t *call, uint32_t nr)
 	uintptr_t room = (uintptr_t)call % PAGE;
 
 	for (unsigned back = LOAD_SIZE; back <= BACK && back <= room; back++)
-		if (leads_to(call - back, call, nr))
+		if (leads_to_call(call - back, call, nr))
 			return true;
 	return false;
 }
@@ -104,7 +104,7 @@ static bool has_number(const uint8_t *call, uint32_t nr)
 
 /* Returns true if the kernel ends this call with EINTR in spite of SA_RESTART; such a call has had
  * no effect. */
-static bool is_ended(uint32_t nr)
+static bool is_ended_call(uint32_t nr)
 {
 	static const uint16_t ended[] = { SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait,
 		SYS_epoll_pwait, SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_rt_sigsuspend,
@@ -122,13 +122,13 @@ void kbi_context_make_any_again(void *context)
 	const ucontext_t *uc = context;
 	struct kbi_context_call c = { .arg = (uint64_t)FIRST(uc), .sp = (uint64_t)STACK(uc),
 		.pc = (uint64_t)PLACE(uc) };
-	uint64_t word = a_load_rlx(entry(c.pc));
+	uint64_t word = a_load_rlx(entry_of_call(c.pc));
 	uint32_t nr = word % NUMBERS;
 
 	/* rcx holds the address only right behind a call */
 	if (ANSWER(uc) != -EINTR || REGISTERS(uc)[REG_RCX] != PLACE(uc) || word >> NUMBER_BITS != c.pc)
 		return;
-	if (!is_ended(nr) || !has_number((const uint8_t *)c.pc - CALL_SIZE, nr))
+	if (!is_ended_call(nr) || !has_number((const uint8_t *)c.pc - CALL_SIZE, nr))
 		return;
 	c.nr = nr;
 	kbi_context_make_again(context, &c);

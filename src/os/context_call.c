@@ -21,7 +21,7 @@
 #if defined(__x86_64__)
 #define MARK(uc) (uc)->uc_mcontext.gregs[REG_RCX]
 
-static void mark(ucontext_t *uc, int64_t what)
+static void set_call_mark(ucontext_t *uc, int64_t what)
 {
 	MARK(uc) = what;
 }
@@ -47,9 +47,10 @@ void kbi_context_handled(void *context)
 	if (MARK(uc) == MADE_AGAIN && is_at_call(uc)) {
 		PLACE(uc) += CALL_SIZE;
 		ANSWER(uc) = -EINTR;
-		mark(uc, HANDLED);
+		set_call_mark(uc, HANDLED);
 	} else if (ANSWER(uc) == -EINTR && MARK(uc) == PLACE(uc)) {
-		mark(uc, HANDLED); /* after a call the register holds the address of the call */
+		/* after a call the register holds the address of the call */
+		set_call_mark(uc, HANDLED);
 	}
 }
 #else
@@ -60,7 +61,7 @@ void kbi_context_handled(void *context)
 #endif
 
 #if defined(ANSWER) && !defined(MARK)
-static void mark(ucontext_t *uc, int64_t what)
+static void set_call_mark(ucontext_t *uc, int64_t what)
 {
 	(void)uc;
 	(void)what;
@@ -121,7 +122,7 @@ void kbi_context_make_again(void *context, const struct kbi_context_call *c)
 	FIRST(uc) = (__typeof__(FIRST(uc)))c->arg;
 	NUMBER(uc) = (__typeof__(NUMBER(uc)))c->nr;
 	PLACE(uc) = (__typeof__(PLACE(uc)))(c->pc - CALL_SIZE);
-	mark(uc, MADE_AGAIN);
+	set_call_mark(uc, MADE_AGAIN);
 }
 
 /* ---- with a timeout -------------------------------------------------------------------------- */
@@ -135,7 +136,7 @@ enum limit { NONE, MILLISECONDS, TIMESPEC };
  * the upper half. */
 #define AGAIN ((uint64_t)0x6b6f6368 << 32)
 
-static enum limit limit_of(int64_t nr, const ucontext_t *uc, int *at)
+static enum limit limit_of_call(int64_t nr, const ucontext_t *uc, int *at)
 {
 	switch (nr) {
 	case SYS_poll:
@@ -165,7 +166,7 @@ static enum limit limit_of(int64_t nr, const ucontext_t *uc, int *at)
 	}
 }
 
-static uint64_t left_until(uint64_t deadline)
+static uint64_t ns_left_until(uint64_t deadline)
 {
 	uint64_t now = kbi_sys_now();
 
@@ -180,7 +181,7 @@ static void limit_milliseconds(greg_t *limit, struct kbi_context_rest *r)
 		return;
 	if ((word & ~(uint64_t)UINT32_MAX) != AGAIN)
 		r->deadline = kbi_sys_now() + (word & INT32_MAX) * 1000000;
-	ms = (left_until(r->deadline) + 999999) / 1000000;
+	ms = (ns_left_until(r->deadline) + 999999) / 1000000;
 	*limit = (greg_t)(AGAIN | ms);
 }
 
@@ -197,15 +198,15 @@ static void limit_timespec(greg_t *limit, struct kbi_context_rest *r)
 		r->deadline = kbi_sys_now() + (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 	else if (at != &r->left)
 		return;
-	left = left_until(r->deadline);
+	left = ns_left_until(r->deadline);
 	r->left = kbi_sys_timespec(left);
 	*limit = (greg_t)(uintptr_t)&r->left;
 }
 
-static void limit_to(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
+static void limit_call(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
 {
 	int at = 0;
-	enum limit l = limit_of(c->nr, uc, &at);
+	enum limit l = limit_of_call(c->nr, uc, &at);
 
 	if (l == MILLISECONDS)
 		limit_milliseconds(&uc->uc_mcontext.gregs[at], r);
@@ -215,7 +216,7 @@ static void limit_to(ucontext_t *uc, const struct kbi_context_call *c, struct kb
 
 #else
 
-static void limit_to(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
+static void limit_call(ucontext_t *uc, const struct kbi_context_call *c, struct kbi_context_rest *r)
 {
 	(void)uc, (void)c, (void)r;
 }
@@ -229,7 +230,7 @@ void kbi_context_go_on(void *context, const struct kbi_context_call *c, struct k
 	if ((uint64_t)PLACE(uc) != c->pc)
 		return; /* the kernel makes it again itself */
 	kbi_context_make_again(uc, c);
-	limit_to(uc, c, r);
+	limit_call(uc, c, r);
 }
 #else
 bool kbi_context_is_in_call(const void *context, const struct kbi_context_call *c)

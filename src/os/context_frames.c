@@ -127,7 +127,7 @@ static const char *take_kind(const uint8_t **p)
 }
 
 /* Reads an entry common to many functions. Returns false if it is not understood. */
-static bool read_common(const uint8_t *p, struct entry *e)
+static bool read_common_entry(const uint8_t *p, struct entry *e)
 {
 	enum { VERSION = 1, RETURN = 16, BY_WAY_OF_4 = 0x9b };
 	const char *kind;
@@ -164,20 +164,20 @@ static bool read_entry(const uint8_t *p, struct entry *e)
 	p += 8;
 	size = take_number(&p);
 	e->own = p + size;
-	return read_common(common, e);
+	return read_common_entry(common, e);
 }
 
-static bool is_in(const struct module *m, uintptr_t at)
+static bool is_in_module(const struct module *m, uintptr_t at)
 {
 	return at - m->low < m->size;
 }
 
 /* Finds the description of the function that contains the address. Returns false if there is
  * none. */
-static bool find(uintptr_t at, struct entry *e)
+static bool find_unwind_entry(uintptr_t at, struct entry *e)
 {
-	const struct kbi_unwind_table *t = is_in(&libc, at) ? libc.header :
-		is_in(&heap, at) ? heap.header : NULL;
+	const struct kbi_unwind_table *t = is_in_module(&libc, at) ? libc.header :
+		is_in_module(&heap, at) ? heap.header : NULL;
 	int64_t i = t ? kbi_unwind_table_find(t, at) : -1;
 
 	return i >= 0 && read_entry((const uint8_t *)kbi_unwind_table_place(t, t->pair[i].fde), e) &&
@@ -218,7 +218,7 @@ static void restore_place(struct run *r, uint64_t reg)
 		r->row.rbp = r->first.rbp;
 }
 
-static bool keep(struct run *r)
+static bool keep_row(struct run *r)
 {
 	if (r->n_kept == KEPT)
 		return false;
@@ -226,7 +226,7 @@ static bool keep(struct run *r)
 	return true;
 }
 
-static bool bring_back(struct run *r)
+static bool restore_row(struct run *r)
 {
 	if (r->n_kept == 0)
 		return false;
@@ -234,7 +234,7 @@ static bool bring_back(struct run *r)
 	return true;
 }
 
-static bool advance(struct run *r, uint64_t by)
+static bool advance_loc(struct run *r, uint64_t by)
 {
 	r->loc += by * r->e->code_step;
 	return true;
@@ -242,7 +242,7 @@ static bool advance(struct run *r, uint64_t by)
 
 /* Executes an instruction that uses all bits for its operation. Returns false if it is not
  * understood. */
-static bool step_long(struct run *r, unsigned op, const uint8_t **p)
+static bool run_long_instruction(struct run *r, unsigned op, const uint8_t **p)
 {
 	enum {
 		NOP = 0x00, ADVANCE_1 = 0x02, ADVANCE_2 = 0x03, ADVANCE_4 = 0x04, KEEP = 0x0a,
@@ -255,17 +255,17 @@ static bool step_long(struct run *r, unsigned op, const uint8_t **p)
 		return true;
 	case ADVANCE_1:
 		*p += 1;
-		return advance(r, q[0]);
+		return advance_loc(r, q[0]);
 	case ADVANCE_2:
 		*p += 2;
-		return advance(r, q[0] | (uint64_t)q[1] << 8);
+		return advance_loc(r, q[0] | (uint64_t)q[1] << 8);
 	case ADVANCE_4:
 		*p += 4;
-		return advance(r, word_at(q));
+		return advance_loc(r, word_at(q));
 	case KEEP:
-		return keep(r);
+		return keep_row(r);
 	case BRING_BACK:
-		return bring_back(r);
+		return restore_row(r);
 	case END_IS:
 		r->row.reg = take_number(p);
 		r->row.end = (int64_t)take_number(p);
@@ -284,21 +284,21 @@ static bool step_long(struct run *r, unsigned op, const uint8_t **p)
 	}
 }
 
-static bool step(struct run *r, const uint8_t **p)
+static bool run_instruction(struct run *r, const uint8_t **p)
 {
 	enum { KIND = 0xc0, ADVANCE = 0x40, IS_AT = 0x80, AS_FIRST = 0xc0 };
 	unsigned op = *(*p)++, low = op & ~(unsigned)KIND;
 
 	switch (op & KIND) {
 	case ADVANCE:
-		return advance(r, low);
+		return advance_loc(r, low);
 	case IS_AT:
 		return set_place(r, low, (int64_t)take_number(p) * r->e->data_step);
 	case AS_FIRST:
 		restore_place(r, low);
 		return true;
 	default:
-		return step_long(r, op, p);
+		return run_long_instruction(r, op, p);
 	}
 }
 
@@ -306,7 +306,7 @@ static bool step(struct run *r, const uint8_t **p)
 static bool run_to(struct run *r, const uint8_t *p, const uint8_t *end)
 {
 	while (p < end && r->loc <= r->at)
-		if (!step(r, &p))
+		if (!run_instruction(r, &p))
 			return false;
 	return true;
 }
@@ -326,7 +326,7 @@ static bool row_at(const struct entry *e, uintptr_t at, struct row *row)
 
 /* ---- the caller ------------------------------------------------------------------------------ */
 
-static bool has(const struct starts *s, uintptr_t from)
+static bool has_start(const struct starts *s, uintptr_t from)
 {
 	for (unsigned i = 0; i < s->n; i++)
 		if (s->at[i] == from)
@@ -344,7 +344,7 @@ static uintptr_t stack_word(uintptr_t at)
 }
 
 /* Moves the frame to the caller's. Returns false if the tables do not tell. */
-static bool leave(struct frame *f, const struct entry *e, uintptr_t at)
+static bool leave_frame(struct frame *f, const struct entry *e, uintptr_t at)
 {
 	struct row row;
 	uintptr_t end;
@@ -371,10 +371,11 @@ uintptr_t kbi_context_known_returns_to(const void *context)
 		/* the byte behind a call may belong to the next function */
 		uintptr_t at = f.pc - (i > 0);
 
-		if (!find(at, &e) || has(&may_not, e.from) || !leave(&f, &e, at))
+		if (!find_unwind_entry(at, &e) || has_start(&may_not, e.from) ||
+			!leave_frame(&f, &e, at))
 			return 0;
 		if (kbi_context_code(f.pc) != KBI_CODE_LIBC)
-			return has(&may, e.from) ? f.pc : 0;
+			return has_start(&may, e.from) ? f.pc : 0;
 	}
 	return 0;
 }
@@ -391,11 +392,12 @@ uintptr_t *kbi_context_slot(const void *context)
 	for (unsigned i = 0; i < DEEPEST; i++) {
 		uintptr_t at = f.pc - (i > 0);
 
-		if (!find(at, &e) || has(&not_over, e.from) || !leave(&f, &e, at))
+		if (!find_unwind_entry(at, &e) || has_start(&not_over, e.from) ||
+			!leave_frame(&f, &e, at))
 			return NULL;
-		if (kbi_context_code(f.pc) == KBI_CODE_LIBC || is_in(&heap, f.pc))
+		if (kbi_context_code(f.pc) == KBI_CODE_LIBC || is_in_module(&heap, f.pc))
 			continue;
-		if (i == 0 && !has(&may_not, e.from) && !is_in(&heap, at))
+		if (i == 0 && !has_start(&may_not, e.from) && !is_in_module(&heap, at))
 			return NULL;
 		return kbi_context_may_leave(f.pc) && kbi_context_follows_call(f.pc)
 			? (uintptr_t *)(f.sp - sizeof f.sp) : NULL;
@@ -411,7 +413,7 @@ struct wanted {
 	struct module *to;
 };
 
-static int look_for(struct dl_phdr_info *info, size_t size, void *arg)
+static int match_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const struct wanted *w = arg;
 	const struct kbi_unwind_table *h = NULL;
@@ -447,12 +449,12 @@ static void learn_module(struct module *m, uintptr_t at)
 
 	*m = (struct module){ .header = NULL };
 	if (at)
-		dl_iterate_phdr(look_for, &w);
+		dl_iterate_phdr(match_module, &w);
 }
 
 static void learn_start(struct starts *s, uintptr_t from)
 {
-	if (s->n < KNOWN && !has(s, from))
+	if (s->n < KNOWN && !has_start(s, from))
 		s->at[s->n++] = from;
 }
 
@@ -466,27 +468,28 @@ static void learn_jumps(struct starts *s, const struct entry *e)
 	for (const uint8_t *p = (const uint8_t *)e->from; p + SIZE <= (const uint8_t *)e->to; p++) {
 		uintptr_t target = (uintptr_t)p + SIZE + (uintptr_t)(int32_t)word_at(p + 1);
 
-		if (*p == JUMP && target - e->from >= e->to - e->from && find(target, &to) &&
-			to.from == target && !has(&may_not, target))
+		if (*p == JUMP && target - e->from >= e->to - e->from &&
+			find_unwind_entry(target, &to) && to.from == target &&
+			!has_start(&may_not, target))
 			learn_start(s, target);
 	}
 }
 
-static void learn_more(struct starts *s, uintptr_t fn)
+static void learn_function(struct starts *s, uintptr_t fn)
 {
 	struct entry e;
 
-	if (find(fn, &e) && e.from == fn) {
+	if (find_unwind_entry(fn, &e) && e.from == fn) {
 		learn_start(s, e.from);
 		learn_jumps(s, &e);
 	}
 }
 
-static void learn_all(struct starts *s, code *const *fn, size_t n)
+static void learn_functions(struct starts *s, code *const *fn, size_t n)
 {
 	s->n = 0;
 	for (size_t i = 0; i < n; i++)
-		learn_more(s, (uintptr_t)fn[i]);
+		learn_function(s, (uintptr_t)fn[i]);
 }
 
 /* Learns libc's own functions, although we define some of these names. Asks no dlsym: another
@@ -500,15 +503,15 @@ static void learn_special(void)
 	for (size_t i = 0; i < kbi_countof(special) && libc.dynamic; i++)
 		for (unsigned n = kbi_redirect_originals(libc.base, libc.dynamic, special[i], at, VERSIONS);
 			n > 0; n--)
-			learn_more(&not_over, at[n - 1].at);
+			learn_function(&not_over, at[n - 1].at);
 }
 
 void kbi_context_frames_learn(void)
 {
 	learn_module(&libc, (uintptr_t)memmem);
 	learn_module(&heap, (uintptr_t)kbi_context_added());
-	learn_all(&may_not, never, kbi_countof(never));
-	learn_all(&may, known, kbi_countof(known));
+	learn_functions(&may_not, never, kbi_countof(never));
+	learn_functions(&may, known, kbi_countof(known));
 	learn_special();
 }
 

@@ -55,7 +55,7 @@ static bool read_file(const char *path, char *buf, size_t size)
 	return n > 0;
 }
 
-static unsigned whole(long quota, long period)
+static unsigned cpus_of_quota(long quota, long period)
 {
 	return quota > 0 && period > 0 ? (unsigned)((quota + period - 1) / period) : 0;
 }
@@ -81,7 +81,7 @@ static bool group_path(const char *controllers, char *path, size_t size)
 	return false;
 }
 
-static unsigned smaller(unsigned a, unsigned b)
+static unsigned smaller_limit(unsigned a, unsigned b)
 {
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
@@ -95,7 +95,7 @@ static unsigned read_max(const char *directory)
 	snprintf(file, sizeof file, "%s/cpu.max", directory);
 	if (!read_file(file, text, sizeof text) || sscanf(text, "%ld %ld", &quota, &period) != 2)
 		return 0;
-	return whole(quota, period);
+	return cpus_of_quota(quota, period);
 }
 
 /* Reads the limit of a group with version 1, from two files. */
@@ -109,7 +109,7 @@ static unsigned read_quota(const char *directory)
 		return 0;
 	quota = atol(text);
 	snprintf(file, sizeof file, "%s/cpu.cfs_period_us", directory);
-	return read_file(file, text, sizeof text) ? whole(quota, atol(text)) : 0;
+	return read_file(file, text, sizeof text) ? cpus_of_quota(quota, atol(text)) : 0;
 }
 
 /* Returns the smallest limit of the group and of all groups above it. A container sees its own
@@ -122,7 +122,7 @@ static unsigned least_limit(const char *mount, char *group,
 
 	for (;;) {
 		snprintf(directory, sizeof directory, "%s%s", mount, group);
-		least = smaller(least, read_limit(directory));
+		least = smaller_limit(least, read_limit(directory));
 		slash = strrchr(group, '/');
 		if (!slash)
 			return least;
@@ -157,7 +157,7 @@ unsigned kbi_cpu_quota(void)
 
 unsigned kbi_cpu_count(void)
 {
-	return smaller(kbi_cpu_affinity(), kbi_cpu_quota());
+	return smaller_limit(kbi_cpu_affinity(), kbi_cpu_quota());
 }
 
 bool kbi_cpu_leads_core(unsigned cpu, const struct kbi_cpus *s)

@@ -121,7 +121,7 @@ static void end_run(struct walk *w, enum kbi_context_code caller)
 	w->bad = false;
 }
 
-static void add(struct walk *w, uintptr_t pc)
+static void add_crash_frame(struct walk *w, uintptr_t pc)
 {
 	enum kbi_context_code code = kbi_context_code(pc - (w->begun && w->at != pc));
 
@@ -135,13 +135,13 @@ static void add(struct walk *w, uintptr_t pc)
 	w->bad |= is_among(bad, kbi_countof(bad), pc);
 }
 
-static bool step(void *arg, uintptr_t pc)
+static bool on_crash_frame(void *arg, uintptr_t pc)
 {
 	struct walk *w = arg;
 
 	w->begun |= pc == w->at;
 	if (w->begun && pc)
-		add(w, pc);
+		add_crash_frame(w, pc);
 	return !w->why;
 }
 
@@ -156,12 +156,13 @@ const char *kbi_crash_look(const void *context, enum kbi_crash_kind kind, struct
 	if (!_setjmp(back)) {
 		*guard = &back;
 		kbi_compiler_barrier();
-		kbi_crash_frames(step, at);
+		kbi_crash_frames(on_crash_frame, at);
 	}
 	*guard = NULL;
 	kbi_compiler_barrier();
 	if (!at->begun)
-		add(at, at->at); /* the unwinder does not know this place: a jump to nowhere */
+		/* the unwinder does not know this place: a jump to nowhere */
+		add_crash_frame(at, at->at);
 	if (!at->why && at->code == KBI_CODE_LIBC)
 		return "it came in libc, and who has called it is not to be found out";
 	if (!at->why && at->unknown)

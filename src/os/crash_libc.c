@@ -105,7 +105,7 @@ struct asker {
 	void *arg;
 };
 
-static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *arg)
+static _Unwind_Reason_Code on_unwind_frame(struct _Unwind_Context *c, void *arg)
 {
 	const struct asker *a = arg;
 
@@ -118,7 +118,7 @@ void kbi_crash_frames(bool (*each)(void *arg, uintptr_t pc), void *arg)
 {
 	struct asker a = { each, arg };
 
-	_Unwind_Backtrace(step, &a);
+	_Unwind_Backtrace(on_unwind_frame, &a);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ __asm__(".text\n\t.p2align 4\n\t.globl kbi_endable_call\n\t.hidden kbi_endable_c
 	"kbi_endable_behind:\n\tret\n"
 	"\t.cfi_endproc\n\t.size kbi_endable_call, . - kbi_endable_call\n");
 
-static void go_on(ucontext_t *uc, uintptr_t at, long result)
+static void set_resume_point(ucontext_t *uc, uintptr_t at, long result)
 {
 	uc->uc_mcontext.gregs[REG_RIP] = (greg_t)at;
 	uc->uc_mcontext.gregs[REG_RAX] = result;
@@ -46,7 +46,7 @@ __asm__(".text\n\t.p2align 4\n\t.globl kbi_endable_call\n\t.hidden kbi_endable_c
 	"kbi_endable_behind:\n\tret\n"
 	"\t.cfi_endproc\n\t.size kbi_endable_call, . - kbi_endable_call\n");
 
-static void go_on(ucontext_t *uc, uintptr_t at, long result)
+static void set_resume_point(ucontext_t *uc, uintptr_t at, long result)
 {
 	uc->uc_mcontext.pc = at;
 	uc->uc_mcontext.regs[0] = (unsigned long long)result;
@@ -66,7 +66,7 @@ bool kbi_endable_end(void *ucontext)
 	uintptr_t pc = kbi_context_at(ucontext);
 
 	if (pc == (uintptr_t)kbi_endable_at)
-		go_on(ucontext, (uintptr_t)kbi_endable_behind, -EINTR);
+		set_resume_point(ucontext, (uintptr_t)kbi_endable_behind, -EINTR);
 	return kbi_endable_is_at(pc);
 }
 #else

@@ -61,7 +61,7 @@ int kbi_everywhere_watcher;
 
 static void (*more)(void *context);
 
-static struct process *find(int pid)
+static struct process *find_process(int pid)
 {
 	for (unsigned i = 0; i < all.most && i < all.n; i++)
 		if (a_load_rlx(&all.process[i].pid) == (uint32_t)pid)
@@ -70,20 +70,20 @@ static struct process *find(int pid)
 }
 
 /* Returns the caller's entry. A killed process leaves it to its successor, perhaps between getpid
- * and find: then again. */
-static struct process *mine(void)
+ * and find_process: then again. */
+static struct process *own_process(void)
 {
 	struct process *p;
 	long pid;
 
 	do {
 		pid = kbi_sys(SYS_getpid);
-		p = find((int)pid);
+		p = find_process((int)pid);
 	} while (!p && pid != kbi_sys(SYS_getpid));
 	return p;
 }
 
-static uint32_t place_of(const struct process *p)
+static uint32_t place_in_processes(const struct process *p)
 {
 	/* not in the table: about to be added */
 	return p ? (uint32_t)(p - all.process) + 1 : UINT32_MAX;
@@ -91,22 +91,22 @@ static uint32_t place_of(const struct process *p)
 
 bool kbi_everywhere_has_me(void)
 {
-	return mine();
+	return own_process();
 }
 
 uint64_t kbi_everywhere_last(void)
 {
-	struct process *me = mine();
+	struct process *me = own_process();
 
 	return me ? a_load_rlx(&me->begun) : 0;
 }
 
-static inline bool is_error(long r)
+static inline bool is_syscall_error(long r)
 {
 	return (unsigned long)r > -4096ul;
 }
 
-static long make(const struct kbi_everywhere_call *c)
+static long make_call_here(const struct kbi_everywhere_call *c)
 {
 	long a[6], r;
 	int sig = 0;
@@ -136,7 +136,7 @@ static bool is_dead_pid(uint32_t pid)
 	       kbi_trace_has_ended(&info);
 }
 
-static bool is_dead(uint32_t holder)
+static bool is_dead_holder(uint32_t holder)
 {
 	uint32_t pid = holder && holder <= all.most ? a_load_rlx(&all.process[holder - 1].pid) : 0;
 
@@ -145,12 +145,12 @@ static bool is_dead(uint32_t holder)
 
 void kbi_everywhere_excuse(int pid)
 {
-	struct process *p = pid ? find(pid) : NULL;
+	struct process *p = pid ? find_process(pid) : NULL;
 
 	if (!p || a_load_rlx(&p->excused))
 		return;
-	/* release: partner is the acquire in is_waited_for; of the next line: the acquires in tell and
-	 * kbi_everywhere_stopped */
+	/* release: partner is the acquire in is_waited_for; of the next line: the acquires in
+	 * make_call_in_others and kbi_everywhere_stopped */
 	a_store_rel(&p->excused, 1);
 	a_add_acqrel(&all.answers, 1);
 	kbi_sys_futex_wake(&all.answers, 1);
@@ -158,7 +158,7 @@ void kbi_everywhere_excuse(int pid)
 
 /* Excuses children of the caller that have ended: a holder of the lock may wait for such a process,
  * and cannot know. */
-static void forget_the_dead(void)
+static void excuse_dead_children(void)
 {
 	siginfo_t info;
 
@@ -174,7 +174,7 @@ static void forget_the_dead(void)
 
 /* Returns true if the caller is the process on which the rest depend while it waits; it has then
  * served them. */
-static bool watch(void)
+static bool serve_as_watcher(void)
 {
 	if (!kbi_everywhere_meanwhile || kbi_sys(SYS_getpid) != kbi_everywhere_watcher)
 		return false;
@@ -192,24 +192,24 @@ static bool is_frozen(uint32_t holder)
 /* Waits for the end of the stop `number`; another stop may follow at once. The stopping process
  * waits for all, and cannot know that a process is at its end: the parent looks. The watcher leaves
  * early if the stopping process depends on it. */
-static void stand(uint32_t number)
+static void stand_still(uint32_t number)
 {
-	/* acquire: partner is the release in go */
+	/* acquire: partner is the release in release_standing */
 	while (a_load_acq(&all.standing) == number) {
-		bool watches = watch();
+		bool watches = serve_as_watcher();
 		const struct timespec patience = { 0, watches ? WATCH : AGAIN };
 
 		if (watches && is_frozen(a_load_rlx(&all.lock)))
 			return;
 		if (kbi_sys_futex_wait(&all.standing, number, &patience) == -ETIMEDOUT)
-			forget_the_dead();
+			excuse_dead_children();
 	}
 }
 
 /* Ends the program by SIGABRT, because a thread has given this process an identity of its own: the
  * process can neither follow the others nor interrupt them. SIGABRT's handler does not run, for it
  * would ask the others. */
-static void end(const char *why)
+static void abort_program(const char *why)
 {
 	const uint64_t by_default[4] = { 0 }, none = 0;
 
@@ -222,9 +222,10 @@ static void end(const char *why)
 
 void kbi_everywhere_answer(void)
 {
-	struct process *me = mine();
-	/* acquire: partner is the release in begin; makes `call` visible. The CAS lets either this or a
-	 * handler that interrupts here make the call; its partner is itself. */
+	struct process *me = own_process();
+	/* acquire: partner is the release in publish_call_number; makes `call` visible. The CAS
+	 * lets either this or a handler that interrupts here make the call; its partner is
+	 * itself. */
 	uint64_t number = a_load_acq(&all.number), before;
 	bool stop, lags;
 
@@ -232,25 +233,25 @@ void kbi_everywhere_answer(void)
 		!a_cas_acqrel(&me->begun, &before, number))
 		return;
 	stop = all.call.nr == STAND;
-	lags = !stop && is_error(make(&all.call)) && all.call.rights;
-	/* release: partner is the acquire in is_waited_for; of the next line: the acquires in tell and
-	 * kbi_everywhere_stopped */
+	lags = !stop && is_syscall_error(make_call_here(&all.call)) && all.call.rights;
+	/* release: partner is the acquire in is_waited_for; of the next line: the acquires in
+	 * make_call_in_others and kbi_everywhere_stopped */
 	a_store_rel(&me->done, number);
 	a_add_acqrel(&all.answers, 1);
 	kbi_sys_futex_wake(&all.answers, 1);
 	if (lags)
-		end("set*id: a kernel thread kept its old identity");
+		abort_program("set*id: a kernel thread kept its old identity");
 	if (!stop)
 		return;
-	stand((uint32_t)number);
+	stand_still((uint32_t)number);
 	kbi_everywhere_answer(); /* make the calls that came while it stood */
 }
 
 /* ---- the signal ------------------------------------------------------------------------------ */
 
-static void handler(int sig, siginfo_t *info, void *context)
+static void on_everywhere_signal(int sig, siginfo_t *info, void *context)
 {
-	struct process *me = mine();
+	struct process *me = own_process();
 	int saved = errno;
 
 	(void)sig, (void)info;
@@ -285,7 +286,7 @@ static void set_action(int sig, const uint64_t *new, uint64_t *old)
  * are sure to have, and below the stack pointer of some threads nothing may be written. */
 int kbi_everywhere_setup(unsigned processes)
 {
-	struct sigaction sa = { .sa_sigaction = handler,
+	struct sigaction sa = { .sa_sigaction = on_everywhere_signal,
 		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, other;
 
 	all.process = kbi_sys_map(processes * sizeof *all.process);
@@ -319,13 +320,13 @@ static bool any_frozen(void)
 }
 
 /* Tries to take the lock. Fails also while a process is frozen, unless the caller acts for it. */
-static bool take(bool acts)
+static bool try_lock_calls(bool acts)
 {
 	uint32_t holder = 0;
 
 	/* acquire: partner is the release in kbi_everywhere_release; also makes the excuses of the last
 	 * holder's time visible */
-	if (!a_cas_acq(&all.lock, &holder, place_of(mine())))
+	if (!a_cas_acq(&all.lock, &holder, place_in_processes(own_process())))
 		return false;
 	if (acts || !any_frozen())
 		return true;
@@ -335,28 +336,28 @@ static bool take(bool acts)
 
 /* Takes the lock. Returns true if a frozen process holds it instead; only where the caller can act
  * for that process. */
-static bool hold(uint64_t *mask, bool acts)
+static bool lock_calls(uint64_t *mask, bool acts)
 {
 	const uint64_t every = ~kbi_everywhere_faults();
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
-	for (unsigned n = 0; !take(acts); n++) {
+	for (unsigned n = 0; !try_lock_calls(acts); n++) {
 		uint32_t holder = a_load_rlx(&all.lock);
 
 		if (acts && is_frozen(holder))
 			return true;
 		/* the holder ended, perhaps by exit in another of its kernel threads: the program ends, or
 		 * the supervisor hears of it */
-		if (is_dead(holder)) {
+		if (is_dead_holder(holder)) {
 			if (acts)
 				return true;
 			/* acquire: partner is the release in kbi_everywhere_release */
-			if (a_cas_acq(&all.lock, &holder, place_of(mine())))
+			if (a_cas_acq(&all.lock, &holder, place_in_processes(own_process())))
 				return false;
 		}
-		forget_the_dead();
+		excuse_dead_children();
 		kbi_everywhere_answer();
-		watch();
+		serve_as_watcher();
 		kbi_sys_yield_to_holder(n);
 	}
 	return false;
@@ -364,29 +365,29 @@ static bool hold(uint64_t *mask, bool acts)
 
 void kbi_everywhere_hold(uint64_t *mask)
 {
-	hold(mask, false);
+	lock_calls(mask, false);
 }
 
-static void go(void)
+static void release_standing(void)
 {
 	if (!a_load_rlx(&all.standing))
 		return;
-	a_store_rel(&all.standing, 0); /* partner: stand, kbi_everywhere_stand */
+	a_store_rel(&all.standing, 0); /* partner: stand_still, kbi_everywhere_stand */
 	kbi_sys_futex_wake(&all.standing, 1 << 30);
 }
 
 void kbi_everywhere_release(uint64_t mask)
 {
-	go();
+	release_standing();
 	all.making = false;
-	/* release: partner is the acquire in take */
+	/* release: partner is the acquire in try_lock_calls */
 	a_store_rel(&all.lock, 0);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
 }
 
 void kbi_everywhere_add(int pid)
 {
-	struct process *p = find(0);
+	struct process *p = find_process(0);
 
 	if (!p && all.n < all.most)
 		p = &all.process[all.n++];
@@ -400,18 +401,18 @@ void kbi_everywhere_add(int pid)
 
 void kbi_everywhere_remove(int pid)
 {
-	struct process *p = find(pid);
-	uint32_t holder = place_of(p);
+	struct process *p = find_process(pid);
+	uint32_t holder = place_in_processes(p);
 
 	if (p) {
 		a_store_rel(&p->pid, 0); /* partner: is_waited_for */
-		a_cas_acqrel(&all.lock, &holder, 0); /* partner: take */
+		a_cas_acqrel(&all.lock, &holder, 0); /* partner: try_lock_calls */
 	}
 	kbi_sys_futex_wake(&all.answers, 1);
 }
 
-/* acquire: partner is the release in answer (done), in excuse (excused), in add, remove and succeed
- * (pid) */
+/* acquire: partner is the release in kbi_everywhere_answer (done), _excuse (excused), _add, _remove
+ * and _succeed (pid) */
 static bool is_waited_for(struct process *p, const struct process *me, uint64_t number)
 {
 	return p != me && a_load_acq(&p->pid) && a_load_acq(&p->done) != number &&
@@ -434,13 +435,14 @@ static bool any_waited_for(const struct process *me, uint64_t number, bool tell)
 		if (r == -ESRCH)
 			a_cas_rlx(&p->pid, &pid, 0); /* unless a successor has its place */
 		else if (r == -EPERM)
-			end("a thread with an identity of its own cannot reach the program's other processes");
+			abort_program("a thread with an identity of its own cannot reach "
+				"the program's other processes");
 	}
 	return any;
 }
 
 /* Notes the system calls that the processes are in, before they are interrupted. */
-static void look(const struct process *me)
+static void note_process_calls(const struct process *me)
 {
 	for (unsigned i = 0; i < all.n; i++) {
 		int pid = (int)a_load_rlx(&all.process[i].pid);
@@ -450,28 +452,28 @@ static void look(const struct process *me)
 	}
 }
 
-static void begin(struct process *me, uint64_t number)
+static void publish_call_number(struct process *me, uint64_t number)
 {
 	if (me) {
 		a_store_rlx(&me->begun, number);
 		a_store_rlx(&me->done, number);
 	}
-	/* release: partner is the acquire in answer */
+	/* release: partner is the acquire in kbi_everywhere_answer */
 	a_store_rel(&all.number, number);
 }
 
 /* Has the call made by all other processes and waits for them. The signal is repeated now and then:
  * the receiver may have been changing its mask, or about to end. */
-static void tell(void)
+static void make_call_in_others(void)
 {
-	struct process *me = mine();
+	struct process *me = own_process();
 	uint64_t number = a_load_rlx(&all.number) + 1, told = 0;
 
-	look(me);
-	begin(me, number);
+	note_process_calls(me);
+	publish_call_number(me, number);
 	for (;;) {
-		uint32_t answers = a_load_acq(&all.answers); /* partner: kbi_everywhere_answer, excuse */
-		bool again = kbi_sys_now() - told >= AGAIN, watches = watch();
+		uint32_t answers = a_load_acq(&all.answers); /* partner: kbi_everywhere_answer, _excuse */
+		bool again = kbi_sys_now() - told >= AGAIN, watches = serve_as_watcher();
 		const struct timespec patience = { 0, watches ? WATCH : AGAIN };
 
 		if (!any_waited_for(me, number, again))
@@ -479,18 +481,18 @@ static void tell(void)
 		if (again)
 			told = kbi_sys_now();
 		if (kbi_sys_futex_wait(&all.answers, answers, &patience) == -ETIMEDOUT)
-			forget_the_dead();
+			excuse_dead_children();
 	}
 }
 
 /* `making` is set before the call: if the holder is killed, the process that acts for it makes the
  * call again. */
-static long make_first(const struct kbi_everywhere_call *c)
+static long make_call_first(const struct kbi_everywhere_call *c)
 {
 	all.call = *c;
 	kbi_compiler_barrier();
 	all.making = true;
-	return make(c);
+	return make_call_here(c);
 }
 
 long kbi_everywhere(const struct kbi_everywhere_call *c)
@@ -499,49 +501,49 @@ long kbi_everywhere(const struct kbi_everywhere_call *c)
 	long r;
 
 	kbi_everywhere_hold(&mask);
-	r = make_first(c);
-	if (!is_error(r))
-		tell();
+	r = make_call_first(c);
+	if (!is_syscall_error(r))
+		make_call_in_others();
 	kbi_everywhere_release(mask);
 	return r;
 }
 
-static void stop(void)
+static void stop_others(void)
 {
 	all.call = (struct kbi_everywhere_call){ .nr = STAND, .pointer = -1 };
 	/* before the number is published */
 	a_store_rlx(&all.standing, (uint32_t)(a_load_rlx(&all.number) + 1));
-	tell();
+	make_call_in_others();
 }
 
 void kbi_everywhere_stop(uint64_t *mask)
 {
 	kbi_everywhere_hold(mask);
-	stop();
+	stop_others();
 }
 
 bool kbi_everywhere_try_stop(uint64_t *mask)
 {
 	const uint64_t every = ~kbi_everywhere_faults();
 
-	if (!take(false))
+	if (!try_lock_calls(false))
 		return false;
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, mask, MASK_BYTES);
-	stop();
+	stop_others();
 	return true;
 }
 
 long kbi_everywhere_stopped(const struct kbi_everywhere_call *c)
 {
-	struct process *me = mine();
-	long r = make_first(c);
+	struct process *me = own_process();
+	long r = make_call_first(c);
 	uint64_t number = a_load_rlx(&all.number) + 1;
 	uint32_t answers;
 
-	if (is_error(r))
+	if (is_syscall_error(r))
 		return r;
-	begin(me, number);
-	go();
+	publish_call_number(me, number);
+	release_standing();
 	/* partner: kbi_everywhere_answer */
 	while (answers = a_load_acq(&all.answers), any_waited_for(me, number, false))
 		kbi_sys_futex_wait(&all.answers, answers, &(struct timespec){ 0, AGAIN });
@@ -555,9 +557,9 @@ bool kbi_everywhere_act_for(int old, uint64_t *mask)
 	bool its;
 
 	kbi_everywhere_excuse(old);
-	its = hold(mask, true);
+	its = lock_calls(mask, true);
 	if (its && all.making)
-		make(&all.call);
+		make_call_here(&all.call);
 	if (!a_load_rlx(&all.standing))
 		kbi_everywhere_answer();
 	return its;
@@ -567,21 +569,22 @@ bool kbi_everywhere_waits_for_another(int pid)
 {
 	uint32_t holder = a_load_rlx(&all.lock);
 
-	return a_load_rlx(&all.standing) && is_frozen(holder) && holder != place_of(find(pid));
+	return a_load_rlx(&all.standing) && is_frozen(holder) &&
+		holder != place_in_processes(find_process(pid));
 }
 
 void kbi_everywhere_stand(void)
 {
-	const struct process *me = mine();
-	uint32_t number = a_load_acq(&all.standing); /* partner: go */
+	const struct process *me = own_process();
+	uint32_t number = a_load_acq(&all.standing); /* partner: release_standing */
 
 	if (me && number && (uint32_t)a_load_rlx(&me->begun) == number)
-		stand(number);
+		stand_still(number);
 }
 
 void kbi_everywhere_succeed(int old, int now)
 {
-	struct process *p = find(old);
+	struct process *p = find_process(old);
 	uint64_t number = a_load_rlx(&all.number);
 
 	if (!p)

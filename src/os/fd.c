@@ -27,7 +27,7 @@ static a32 brief;
 static __thread uint32_t making __attribute__((tls_model("initial-exec")));
 static __thread uint32_t placing __attribute__((tls_model("initial-exec")));
 
-static bool enter(uint32_t group, uint32_t *mine, uint32_t others)
+static bool enter_fd_gate(uint32_t group, uint32_t *mine, uint32_t others)
 {
 	if (others)
 		return false;
@@ -40,7 +40,7 @@ static bool enter(uint32_t group, uint32_t *mine, uint32_t others)
 
 bool kbi_fd_begin(void)
 {
-	return enter(KBI_GATE_MAKERS, &making, placing);
+	return enter_fd_gate(KBI_GATE_MAKERS, &making, placing);
 }
 
 void kbi_fd_end(bool inside)
@@ -53,7 +53,7 @@ void kbi_fd_end(bool inside)
 
 bool kbi_fd_place(void)
 {
-	return enter(KBI_GATE_CLOSERS, &placing, making);
+	return enter_fd_gate(KBI_GATE_CLOSERS, &placing, making);
 }
 
 void kbi_fd_placed(bool inside)

@@ -82,17 +82,17 @@ static void (*cancel)(int sig, siginfo_t *info, void *context);
 
 /* libc checks that the program has sent the signal; the kernel tells the sending process's
  * number. */
-static void from_program(int sig, siginfo_t *info, void *context)
+static void on_cancel_signal(int sig, siginfo_t *info, void *context)
 {
 	if (info->si_code == SI_TKILL)
 		info->si_pid = libcall.pid;
 	kbi_libcancel_handle(cancel, sig, info, context);
 }
 
-static long action_of_libc(long sig, const void *new, void *old, long mask_bytes)
+static long set_libc_action(long sig, const void *new, void *old, long mask_bytes)
 {
 	char changed[ACTION_BYTES];
-	void (*ours)(int, siginfo_t *, void *) = from_program;
+	void (*ours)(int, siginfo_t *, void *) = on_cancel_signal;
 
 	if (sig != CANCEL || !new || !kbi_sys_can_read(new, ACTION_BYTES) ||
 		*(const uintptr_t *)new <= (uintptr_t)SIG_IGN)
@@ -105,7 +105,7 @@ static long action_of_libc(long sig, const void *new, void *old, long mask_bytes
 
 /* Removes the signals that must not be blocked from a copy of the set. The kernel refuses a set
  * that cannot be read. */
-static const void *open_some(const void *set, uint64_t *copy)
+static const void *open_kept_signals(const void *set, uint64_t *copy)
 {
 	if (!set || !kbi_sys_can_read(set, sizeof *copy))
 		return set;
@@ -114,7 +114,7 @@ static const void *open_some(const void *set, uint64_t *copy)
 	return copy;
 }
 
-static bool is_wait(long op)
+static bool is_futex_wait_op(long op)
 {
 	op &= FUTEX_CMD_MASK;
 	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET;
@@ -132,7 +132,7 @@ enum { TIMERS = 1 << 20 };
 
 /* Returns true for a timer of the program's; false if it measures or signals the calling
  * process. */
-static bool is_programs(long nr, const long a[6])
+static bool is_program_timer(long nr, const long a[6])
 {
 	switch (nr) {
 	case SYS_setitimer:
@@ -147,22 +147,22 @@ static bool is_programs(long nr, const long a[6])
 
 /* Returns true for a number below TIMERS that this process does not know: the program has made the
  * timer in its first process, before there were others. */
-static bool is_first_ones(long nr, long r)
+static bool is_timer_of_first(long nr, long r)
 {
 	return r == -EINVAL && (nr == SYS_timer_settime || nr == SYS_timer_gettime ||
 		nr == SYS_timer_getoverrun || nr == SYS_timer_delete);
 }
 
-static long timer(long nr, long a[6])
+static long make_timer_call(long nr, long a[6])
 {
 	bool create = nr == SYS_timer_create;
 	long r;
 
 	if (kbi_libcall_cpu && kbi_libcall_cpu(nr, a, &r))
 		return r;
-	if (!kbi_libcall_there || !is_programs(nr, a)) {
+	if (!kbi_libcall_there || !is_program_timer(nr, a)) {
 		r = kbi_sys(nr, a[0], a[1], a[2], a[3]);
-		return kbi_libcall_there && is_first_ones(nr, r) ? kbi_libcall_there(nr, a) : r;
+		return kbi_libcall_there && is_timer_of_first(nr, r) ? kbi_libcall_there(nr, a) : r;
 	}
 	if (!create && a[0] >= TIMERS)
 		a[0] -= TIMERS;
@@ -180,7 +180,7 @@ long kbi_libcall_waits(long nr, const long a[6])
 
 /* Makes a call in the program's first process: the parent of the program's children, the tracer,
  * the receiver of notifications. */
-static long there(long nr, const long a[6])
+static long call_in_first_process(long nr, const long a[6])
 {
 	return kbi_libcall_there ? kbi_libcall_there(nr, a) :
 		kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -188,7 +188,7 @@ static long there(long nr, const long a[6])
 
 /* Makes a fork by syscall(): without CLONE_VM and on the same stack the child can only be a
  * copy. */
-static long made_fork(long nr, const long a[6])
+static long make_fork_call(long nr, const long a[6])
 {
 	if (!kbi_libcall_fork)
 		return -ENOSYS;
@@ -211,13 +211,13 @@ static long refuse_apart(const char *name, long answer)
 /* Makes prctl. A child inherits these settings from the process that makes it. Where the first
  * process makes all children (os/libseccomp), only the first process's settings count, and the
  * caller's are not what the program has asked for. */
-static long control(const long a[6])
+static long make_prctl(const long a[6])
 {
 	switch (kbi_libway_stays() ? a[0] : -1) {
 	case PR_SET_NO_NEW_PRIVS:
 	case PR_GET_NO_NEW_PRIVS:
 	case PR_GET_SECCOMP:
-		return there(SYS_prctl, a);
+		return call_in_first_process(SYS_prctl, a);
 	case PR_SET_SECCOMP:
 		return refuse_apart("PR_SET_SECCOMP", -EINVAL);
 	default:
@@ -226,7 +226,7 @@ static long control(const long a[6])
 }
 
 /* Changes a limit in every process. */
-static long limit(const long a[6])
+static long make_prlimit(const long a[6])
 {
 	if (!a[2] || (a[0] && a[0] != libcall.pid))
 		return kbi_sys(SYS_prlimit64, a[0], a[1], a[2], a[3]);
@@ -246,7 +246,7 @@ static long kill_program(long nr, const long a[6])
 
 /* Sends a signal to a kernel thread of the program's, which has its own process's number in the
  * kernel. */
-static long send_to(const long a[6])
+static long send_signal_to_thread(const long a[6])
 {
 	if (a[2] == SIGABRT)
 		kbi_memory_dump();
@@ -257,10 +257,10 @@ static long send_to(const long a[6])
 	return kbi_sys(SYS_tkill, a[1], a[2]);
 }
 
-static long mask(const long a[6])
+static long make_sigprocmask(const long a[6])
 {
 	uint64_t copy;
-	const void *set = open_some((const void *)a[1], &copy);
+	const void *set = open_kept_signals((const void *)a[1], &copy);
 	long r = kbi_sys(SYS_rt_sigprocmask, a[0], set, a[2], a[3]);
 
 	/* not for a child of vfork, which has a mask of its own */
@@ -270,7 +270,7 @@ static long mask(const long a[6])
 }
 
 /* Makes pselect6, whose mask comes in a struct. */
-static long selected(long a[6])
+static long make_pselect(long a[6])
 {
 	struct {
 		const void *set;
@@ -282,12 +282,12 @@ static long selected(long a[6])
 		return -EFAULT;
 	if (a[5]) {
 		memcpy(&mask, (const void *)a[5], sizeof mask);
-		mask.set = open_some(mask.set, &set);
+		mask.set = open_kept_signals(mask.set, &set);
 	}
 	return kbi_sys(SYS_pselect6, a[0], a[1], a[2], a[3], a[4], a[5] ? &mask : NULL);
 }
 
-static long made(long nr, long a[6])
+static long make_intercepted_call(long nr, long a[6])
 {
 	uint64_t set;
 	long r;
@@ -295,24 +295,24 @@ static long made(long nr, long a[6])
 	/* a child of posix_spawn sets its own signal actions */
 	if (nr != SYS_rt_sigprocmask && nr != SYS_clone && !kbi_everywhere_has_me())
 		return kbi_sys(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
-	if (kbi_libcall_is_owned(nr) && kbi_libcall_owned(nr, a, there, &r))
+	if (kbi_libcall_is_owned(nr) && kbi_libcall_owned(nr, a, call_in_first_process, &r))
 		return r;
 	switch (nr) {
 	case SYS_rt_sigprocmask:
-		return mask(a);
+		return make_sigprocmask(a);
 	case SYS_rt_sigtimedwait:
 	case SYS_rt_sigsuspend:
-		a[0] = (long)open_some((const void *)a[0], &set);
+		a[0] = (long)open_kept_signals((const void *)a[0], &set);
 		break;
 	case SYS_ppoll: /* from here to pselect6 only where all calls are intercepted */
-		a[3] = (long)open_some((const void *)a[3], &set);
+		a[3] = (long)open_kept_signals((const void *)a[3], &set);
 		break;
 	case SYS_epoll_pwait:
 	case SYS_epoll_pwait2:
-		a[4] = (long)open_some((const void *)a[4], &set);
+		a[4] = (long)open_kept_signals((const void *)a[4], &set);
 		break;
 	case SYS_pselect6:
-		return selected(a);
+		return make_pselect(a);
 	case SYS_mmap:
 	case SYS_munmap:
 	case SYS_mprotect:
@@ -322,9 +322,9 @@ static long made(long nr, long a[6])
 	case SYS_shmdt:
 		return kbi_libcall_memory(nr, a);
 	case SYS_prlimit64:
-		return limit(a);
+		return make_prlimit(a);
 	case SYS_prctl:
-		return control(a);
+		return make_prctl(a);
 	case SYS_seccomp: /* from here to getpgrp only where a seccomp filter is used */
 		return refuse_apart("seccomp", -ENOSYS);
 	case SYS_landlock_restrict_self:
@@ -340,23 +340,23 @@ static long made(long nr, long a[6])
 #ifdef SYS_getpgrp
 	case SYS_getpgrp:
 #endif
-		return there(nr, a);
+		return call_in_first_process(nr, a);
 #ifdef SYS_brk
 	case SYS_brk: /* the kernel's would grow in this process only: libc's malloc does without it */
 		return libcall.brk;
 #endif
 	case SYS_rt_sigaction:
-		return action_of_libc(a[0], (const void *)a[1], (void *)a[2], a[3]);
+		return set_libc_action(a[0], (const void *)a[1], (void *)a[2], a[3]);
 	case SYS_futex:
 		a[1] &= ~FUTEX_PRIVATE_FLAG;
-		if (is_wait(a[1]) && kbi_libcall_futex)
+		if (is_futex_wait_op(a[1]) && kbi_libcall_futex)
 			return kbi_libcall_futex(a);
 		break;
 	case SYS_kill:
 	case SYS_rt_sigqueueinfo:
 		return kill_program(nr, a);
 	case SYS_tgkill:
-		return send_to(a);
+		return send_signal_to_thread(a);
 	case SYS_getppid:
 		return libcall.parent;
 	case SYS_getpid:
@@ -366,7 +366,7 @@ static long made(long nr, long a[6])
 		return kbi_libcall_waits(nr, a);
 	case SYS_ptrace:
 	case SYS_mq_notify:
-		return there(nr, a);
+		return call_in_first_process(nr, a);
 	case SYS_getrusage:
 	case SYS_times:
 		if (kbi_libcall_cpu && kbi_libcall_cpu(nr, a, &r))
@@ -380,7 +380,7 @@ static long made(long nr, long a[6])
 	case SYS_timer_gettime:
 	case SYS_timer_getoverrun:
 	case SYS_timer_delete:
-		return timer(nr, a);
+		return make_timer_call(nr, a);
 	case SYS_execve:
 	case SYS_execveat:
 		if (kbi_libcall_exec)
@@ -391,7 +391,7 @@ static long made(long nr, long a[6])
 	case SYS_fork:
 	case SYS_vfork:
 #endif
-		return made_fork(nr, a);
+		return make_fork_call(nr, a);
 	case SYS_clone3: /* callers fall back to clone */
 		return -ENOSYS;
 	default:
@@ -402,15 +402,15 @@ static long made(long nr, long a[6])
 
 /* Makes a call for libc. Where libc would notice that its call was interrupted to cancel the
  * thread, the thread is cancelled as in a call of older versions of libc: at any instruction. */
-static long made_for_libc(long nr, long a[6], const uintptr_t *frame)
+static long make_call_for_libc(long nr, long a[6], const uintptr_t *frame)
 {
 	int type;
 	long r;
 
 	if (kbi_likely(!kbi_libcancel_made(frame)))
-		return made(nr, a);
+		return make_intercepted_call(nr, a);
 	kbi_real.pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	r = made(nr, a);
+	r = make_intercepted_call(nr, a);
 	kbi_real.pthread_setcanceltype(type, NULL);
 	return r;
 }
@@ -423,5 +423,5 @@ int kbi_libcall_take_over(const char **why)
 	libcall.brk = kbi_sys(SYS_brk, 0);
 #endif
 	kbi_libcancel_find();
-	return kbi_libway_begin(made_for_libc, libcall.pid, why);
+	return kbi_libway_begin(make_call_for_libc, libcall.pid, why);
 }

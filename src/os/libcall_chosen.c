@@ -12,7 +12,7 @@
 #include "os/everywhere.h"
 #include "os/sys.h"
 
-static bool is_error(long r)
+static bool is_mmap_error(long r)
 {
 	return (unsigned long)r > -4096ul;
 }
@@ -34,17 +34,17 @@ static long map_chosen(const struct kbi_everywhere_call *c)
 	memcpy(&chosen, c->data, sizeof chosen);
 	for (;;) {
 		r = kbi_sys(SYS_mmap, 0, a[1], a[2], a[3], a[4], a[5]);
-		if (!is_error(r) && !chosen->at)
+		if (!is_mmap_error(r) && !chosen->at)
 			chosen->at = (uintptr_t)r;
-		if (is_error(r) || (uintptr_t)r == chosen->at || n == TRIES)
+		if (is_mmap_error(r) || (uintptr_t)r == chosen->at || n == TRIES)
 			break;
 		other[n++] = (uintptr_t)r;
 	}
-	if (!is_error(r) && (uintptr_t)r != chosen->at) {
+	if (!is_mmap_error(r) && (uintptr_t)r != chosen->at) {
 		kbi_sys(SYS_munmap, r, a[1]);
 		r = -ENOMEM;
 	}
-	if (is_error(r))
+	if (is_mmap_error(r))
 		a_store_rlx(&chosen->failed, 1);
 	while (n > 0)
 		kbi_sys(SYS_munmap, other[--n], a[1]);
@@ -63,7 +63,7 @@ long kbi_libcall_chosen_map(size_t bytes, int protection, int flags, int fd, lon
 
 	memcpy(c.data, &p, sizeof p);
 	at = kbi_everywhere(&c);
-	if (is_error(at) || !a_load_rlx(&chosen.failed))
+	if (is_mmap_error(at) || !a_load_rlx(&chosen.failed))
 		return at;
 	kbi_everywhere(&(struct kbi_everywhere_call){ .nr = SYS_munmap, .arg = { at, (long)bytes },
 		.pointer = -1 });

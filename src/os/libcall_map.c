@@ -30,12 +30,12 @@
 
 enum { PLAIN = PROT_READ | PROT_WRITE, DROPPABLE = 8 /* Linux 6.11's MAP_DROPPABLE */ };
 
-static size_t whole(size_t bytes)
+static size_t whole_pages(size_t bytes)
 {
 	return (bytes + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 }
 
-static bool is_error(long r)
+static bool is_syscall_error(long r)
 {
 	return (unsigned long)r > -4096ul;
 }
@@ -94,14 +94,14 @@ struct request {
 };
 
 /* Returns the address for a map: the caller's, or an address from the space; 0: none. */
-static uintptr_t place(struct request *r)
+static uintptr_t place_request(struct request *r)
 {
 	if (r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE))
 		return r->at;
 	return (uintptr_t)kbi_memory_take(r->bytes);
 }
 
-static bool claims(const struct request *r)
+static bool is_claim(const struct request *r)
 {
 	return r->flags & MAP_FIXED_NOREPLACE && !(r->flags & MAP_FIXED);
 }
@@ -113,8 +113,8 @@ static long claim_here(uintptr_t at, size_t bytes)
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
 	long r = kbi_sys(SYS_mmap, at, bytes, PROT_NONE, flags, -1, 0);
 
-	if (is_error(r) || r == (long)at)
-		return is_error(r) ? r : 0;
+	if (is_syscall_error(r) || r == (long)at)
+		return is_syscall_error(r) ? r : 0;
 	kbi_sys(SYS_munmap, r, bytes);
 	return -EEXIST;
 }
@@ -122,7 +122,7 @@ static long claim_here(uintptr_t at, size_t bytes)
 /* Undoes a placement after the map was refused or lies elsewhere. When a file refuses, the kernel
  * may have unmapped the memory there, in this process only. If the caller chose the address, the
  * range is as after munmap then. */
-static void unplace(const struct request *r, uintptr_t at)
+static void undo_placement(const struct request *r, uintptr_t at)
 {
 	bool chosen = r->flags & MAP_FIXED, ours = kbi_memory_holds((void *)at, r->bytes);
 
@@ -143,7 +143,7 @@ static void unplace(const struct request *r, uintptr_t at)
 /* Notes that the memory there is not the space's. Returns `result`. */
 static long note_other(uintptr_t at, size_t bytes, long result)
 {
-	if (is_error(result) || !kbi_memory_holds((void *)at, bytes))
+	if (is_syscall_error(result) || !kbi_memory_holds((void *)at, bytes))
 		return result;
 	kbi_libcall_odd_take(at, bytes, true);
 	kbi_libcall_odd_note(at, bytes, false);
@@ -151,7 +151,7 @@ static long note_other(uintptr_t at, size_t bytes, long result)
 }
 
 /* Puts zeroed memory of the space there. Returns the address or -errno. */
-static long back(const struct request *r, uintptr_t at, int protection)
+static long back_by_space(const struct request *r, uintptr_t at, int protection)
 {
 	void *backing = (void *)at;
 
@@ -168,10 +168,11 @@ static long back(const struct request *r, uintptr_t at, int protection)
 	if ((protection & (PLAIN | PROT_EXEC)) == PLAIN)
 		return (long)at;
 	kbi_libcall_odd_note(at, r->bytes, true);
-	return is_error(kbi_libcall_private_protect(at, r->bytes, protection)) ? -ENOMEM : (long)at;
+	return is_syscall_error(kbi_libcall_private_protect(at, r->bytes, protection)) ?
+		-ENOMEM : (long)at;
 }
 
-static void fill(char *p, size_t bytes, int fd, long offset)
+static void fill_from_file(char *p, size_t bytes, int fd, long offset)
 {
 	long n;
 
@@ -185,11 +186,11 @@ static void fill(char *p, size_t bytes, int fd, long offset)
 /* Puts a copy of the file's part there. */
 static long map_copy(const struct request *r, uintptr_t at)
 {
-	long e = back(r, at, PLAIN);
+	long e = back_by_space(r, at, PLAIN);
 
-	if (is_error(e))
+	if (is_syscall_error(e))
 		return e;
-	fill((char *)at, r->bytes, r->fd, r->offset);
+	fill_from_file((char *)at, r->bytes, r->fd, r->offset);
 	if (r->protection & PROT_EXEC) {
 		kbi_libcall_odd_note(at, r->bytes, true);
 		kbi_libcall_private_protect(at, r->bytes, r->protection);
@@ -197,7 +198,7 @@ static long map_copy(const struct request *r, uintptr_t at)
 	return (long)at;
 }
 
-static long map_file(const struct request *r, uintptr_t at)
+static long map_file_at(const struct request *r, uintptr_t at)
 {
 	int flags = (r->flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED;
 
@@ -234,14 +235,14 @@ static bool is_not_for_children(int fd, uintptr_t at)
 	return n.is;
 }
 
-static long map_of_file(const struct request *r, uintptr_t at)
+static long map_checked_file(const struct request *r, uintptr_t at)
 {
 	bool may_choose = !(r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE));
-	long result = map_file(r, at);
+	long result = map_file_at(r, at);
 
 	if (result == -EINVAL && may_choose)
 		result = kbi_libcall_chosen_map(r->bytes, r->protection, r->flags, r->fd, r->offset);
-	if (is_error(result) || !is_not_for_children(r->fd, (uintptr_t)result))
+	if (is_syscall_error(result) || !is_not_for_children(r->fd, (uintptr_t)result))
 		return result;
 	kbi_sys_message("a mapping that children do not get (a device's) is refused where virtual "
 		"processors are processes: EINVAL");
@@ -272,9 +273,10 @@ static long map_segment(const struct request *r, uintptr_t at)
 		SHM_REMAP | (r->protection & PROT_EXEC ? SHM_EXEC : 0), 0, 0, 0);
 	kbi_sys(SYS_shmctl, id, IPC_RMID, NULL);
 	note_other(at, r->bytes, e);
-	if (is_error(e) || (r->protection | PROT_EXEC) == (PLAIN | PROT_EXEC))
+	if (is_syscall_error(e) || (r->protection | PROT_EXEC) == (PLAIN | PROT_EXEC))
 		return e;
-	return is_error(kbi_libcall_private_protect(at, r->bytes, r->protection)) ? -ENOMEM : (long)at;
+	return is_syscall_error(kbi_libcall_private_protect(at, r->bytes, r->protection)) ?
+		-ENOMEM : (long)at;
 }
 
 /* Makes memory that is shared with children of fork as well, which leave the space: in a memory
@@ -294,7 +296,7 @@ static long map_shared(struct request *r, uintptr_t at)
 	r->offset = 0;
 	r->flags &= ~MAP_ANONYMOUS;
 	if (!e)
-		e = map_file(r, at);
+		e = map_file_at(r, at);
 	kbi_sys(SYS_close, fd);
 	return e;
 }
@@ -302,7 +304,7 @@ static long map_shared(struct request *r, uintptr_t at)
 /* Returns true for an arena of libc's malloc: malloc reserves it so and opens it page by page as it
  * grows, which would be as many calls in every process. So it is made readable and writable from
  * the beginning. */
-static bool is_heap(const struct request *r)
+static bool is_malloc_arena(const struct request *r)
 {
 	enum { ARENA = 64 << 20, ALIGNED = 2 * ARENA };
 
@@ -312,7 +314,7 @@ static bool is_heap(const struct request *r)
 
 /* Claims a range where the program has nothing: in the space; or where this process has nothing
  * mapped, and so no other process has. There the claim stays until something is mapped over it. */
-static long claim(const struct request *r)
+static long claim_range(const struct request *r)
 {
 	if (r->at % KBI_PAGE)
 		return -EINVAL;
@@ -325,14 +327,14 @@ static long claim(const struct request *r)
  * get it zeroed. */
 static long map_droppable(struct request *r, uintptr_t at)
 {
-	long result = back(r, at, r->protection);
+	long result = back_by_space(r, at, r->protection);
 
-	if (!is_error(result) && kbi_memory_mark(at, r->bytes, KBI_MEMORY_WIPED, true))
+	if (!is_syscall_error(result) && kbi_memory_mark(at, r->bytes, KBI_MEMORY_WIPED, true))
 		return -ENOMEM;
 	return result;
 }
 
-static long map_at(struct request *r, uintptr_t at)
+static long map_request_at(struct request *r, uintptr_t at)
 {
 	int type = r->flags & MAP_TYPE;
 
@@ -341,46 +343,46 @@ static long map_at(struct request *r, uintptr_t at)
 	if (r->flags & MAP_ANONYMOUS && type != MAP_PRIVATE)
 		return map_shared(r, at);
 	if (r->flags & MAP_ANONYMOUS)
-		return back(r, at, is_heap(r) ? PLAIN : r->protection);
+		return back_by_space(r, at, is_malloc_arena(r) ? PLAIN : r->protection);
 	if (type == MAP_PRIVATE && r->protection & PROT_WRITE)
 		return map_copy(r, at);
-	return map_of_file(r, at);
+	return map_checked_file(r, at);
 }
 
-static long unmap(uintptr_t at, size_t bytes);
+static long unmap_range(uintptr_t at, size_t bytes);
 
-static long map(struct request *r)
+static long make_mapping(struct request *r)
 {
 	uintptr_t at;
 	long result;
 
 	if (!r->bytes || r->flags & MAP_HUGETLB)
 		return -EINVAL;
-	r->bytes = whole(r->bytes);
-	result = claims(r) ? claim(r) : 0;
-	if (is_error(result))
+	r->bytes = whole_pages(r->bytes);
+	result = is_claim(r) ? claim_range(r) : 0;
+	if (is_syscall_error(result))
 		return result;
-	at = place(r);
+	at = place_request(r);
 	if (!at)
 		return r->flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) ? -EPERM : -ENOMEM;
 	if (r->flags & MAP_FIXED)
 		kbi_memory_unmark(at, r->bytes);
-	result = map_at(r, at);
-	if (!is_error(result) && kbi_libcall_lock_new((uintptr_t)result, r->bytes,
-		r->protection && !is_heap(r))) {
-		unmap((uintptr_t)result, r->bytes);
+	result = map_request_at(r, at);
+	if (!is_syscall_error(result) && kbi_libcall_lock_new((uintptr_t)result, r->bytes,
+		r->protection && !is_malloc_arena(r))) {
+		unmap_range((uintptr_t)result, r->bytes);
 		return -EAGAIN;
 	}
 	if (result != (long)at) /* an error, or another address */
-		unplace(r, at);
+		undo_placement(r, at);
 	return result;
 }
 
-static long unmap(uintptr_t at, size_t bytes)
+static long unmap_range(uintptr_t at, size_t bytes)
 {
 	if (at % KBI_PAGE || !bytes)
 		return -EINVAL;
-	bytes = whole(bytes);
+	bytes = whole_pages(bytes);
 	kbi_memory_unmark(at, bytes);
 	if (!kbi_memory_holds((void *)at, bytes)) {
 		clear_parts(at, bytes, 0);
@@ -394,7 +396,7 @@ static long unmap(uintptr_t at, size_t bytes)
 
 /* ---- System V memory: attached in every process ---------------------------------------------- */
 
-static long attach(long id, uintptr_t at, long flags)
+static long attach_segment(long id, uintptr_t at, long flags)
 {
 	struct shmid_ds d;
 	long r = kbi_sys(SYS_shmctl, id, IPC_STAT, &d);
@@ -404,24 +406,24 @@ static long attach(long id, uintptr_t at, long flags)
 		return r;
 	if (at)
 		return kbi_libcall_everywhere(SYS_shmat, id, (long)at, flags, 0, 0, 0);
-	bytes = whole(d.shm_segsz);
+	bytes = whole_pages(d.shm_segsz);
 	at = (uintptr_t)kbi_memory_take(bytes);
 	if (!at)
 		return -ENOMEM;
 	kbi_libcall_odd_note(at, bytes, false);
 	r = kbi_libcall_everywhere(SYS_shmat, id, (long)at, flags | SHM_REMAP, 0, 0, 0);
-	if (is_error(r))
-		unmap(at, bytes);
+	if (is_syscall_error(r))
+		unmap_range(at, bytes);
 	return r;
 }
 
-static long detach(uintptr_t at)
+static long detach_segment(uintptr_t at)
 {
 	size_t bytes = kbi_libcall_odd_bytes(at);
 	long r = kbi_libcall_everywhere(SYS_shmdt, (long)at, 0, 0, 0, 0, 0);
 
 	if (!r && bytes)
-		unmap(at, bytes);
+		unmap_range(at, bytes);
 	return r;
 }
 
@@ -444,7 +446,7 @@ static long change_protection(uintptr_t at, size_t bytes, int protection)
 {
 	long r;
 
-	bytes = whole(bytes);
+	bytes = whole_pages(bytes);
 	find_low_end(&at, &bytes, &protection);
 	if (kbi_memory_holds((void *)at, bytes)) {
 		if (protection == PLAIN && !kbi_libcall_odd_take(at, bytes, false))
@@ -469,24 +471,24 @@ static long move_odd(uintptr_t at, size_t bytes, size_t wanted)
 	r = kbi_libcall_everywhere(SYS_mremap, (long)at, (long)bytes, (long)wanted,
 		MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0);
 	kbi_libcall_odd_note(to, wanted, false);
-	if (is_error(r)) {
-		unmap(to, wanted);
+	if (is_syscall_error(r)) {
+		unmap_range(to, wanted);
 		return r;
 	}
-	unmap(at, bytes);
+	unmap_range(at, bytes);
 	return (long)to;
 }
 
-static long resize(uintptr_t at, size_t bytes, size_t wanted, int flags)
+static long resize_mapping(uintptr_t at, size_t bytes, size_t wanted, int flags)
 {
 	void *p;
 
-	bytes = whole(bytes);
-	wanted = whole(wanted);
+	bytes = whole_pages(bytes);
+	wanted = whole_pages(wanted);
 	if (!wanted || at % KBI_PAGE || flags & ~MREMAP_MAYMOVE)
 		return -EINVAL;
 	if (wanted <= bytes)
-		return wanted < bytes ? unmap(at + wanted, bytes - wanted) : 0, (long)at;
+		return wanted < bytes ? unmap_range(at + wanted, bytes - wanted) : 0, (long)at;
 	if (!(flags & MREMAP_MAYMOVE) || !kbi_memory_holds((void *)at, bytes))
 		return -ENOMEM;
 	if (kbi_libcall_odd_take(at, bytes, false))
@@ -503,7 +505,7 @@ static long resize(uintptr_t at, size_t bytes, size_t wanted, int flags)
  * share. */
 enum { GUARD_INSTALL = 102, GUARD_REMOVE };
 
-static bool is_private(uintptr_t at, size_t bytes)
+static bool is_space_memory(uintptr_t at, size_t bytes)
 {
 	struct kbi_maps_line m;
 
@@ -519,12 +521,12 @@ static long advise_children(uintptr_t at, size_t bytes, int advice)
 	bool has = advice == MADV_DONTFORK || advice == MADV_WIPEONFORK;
 	bool wipes = advice == MADV_WIPEONFORK || advice == MADV_KEEPONFORK;
 
-	if (wipes && !is_private(at, bytes))
+	if (wipes && !is_space_memory(at, bytes))
 		return -EINVAL;
 	return -kbi_memory_mark(at, bytes, wipes ? KBI_MEMORY_WIPED : KBI_MEMORY_NOT_CHILDS, has);
 }
 
-static long discard(uintptr_t at, size_t bytes, int advice)
+static long discard_memory(uintptr_t at, size_t bytes, int advice)
 {
 	bool ours = kbi_memory_holds((void *)at, bytes) && !kbi_libcall_odd_take(at, bytes, false);
 
@@ -534,16 +536,16 @@ static long discard(uintptr_t at, size_t bytes, int advice)
 	return 0;
 }
 
-static long advise(uintptr_t at, size_t bytes, int advice)
+static long advise_memory(uintptr_t at, size_t bytes, int advice)
 {
 	if (at % KBI_PAGE)
 		return -EINVAL;
-	bytes = whole(bytes);
+	bytes = whole_pages(bytes);
 	switch (advice) {
 	case MADV_DONTNEED:
 	case MADV_FREE:
 	case MADV_REMOVE:
-		return discard(at, bytes, advice);
+		return discard_memory(at, bytes, advice);
 	case MADV_DONTFORK:
 	case MADV_DOFORK:
 	case MADV_WIPEONFORK:
@@ -564,20 +566,20 @@ long kbi_libcall_memory(long nr, const long a[6])
 {
 	switch (nr) {
 	case SYS_mmap:
-		return map(&(struct request){ (uintptr_t)a[0], (size_t)a[1], (int)a[2], (int)a[3],
-			(int)a[4], a[5] });
+		return make_mapping(&(struct request){ (uintptr_t)a[0], (size_t)a[1], (int)a[2],
+			(int)a[3], (int)a[4], a[5] });
 	case SYS_munmap:
-		return unmap((uintptr_t)a[0], (size_t)a[1]);
+		return unmap_range((uintptr_t)a[0], (size_t)a[1]);
 	case SYS_mprotect:
 		return change_protection((uintptr_t)a[0], (size_t)a[1], (int)a[2]);
 	case SYS_mremap:
-		return resize((uintptr_t)a[0], (size_t)a[1], (size_t)a[2], (int)a[3]);
+		return resize_mapping((uintptr_t)a[0], (size_t)a[1], (size_t)a[2], (int)a[3]);
 	case SYS_madvise:
-		return advise((uintptr_t)a[0], (size_t)a[1], (int)a[2]);
+		return advise_memory((uintptr_t)a[0], (size_t)a[1], (int)a[2]);
 	case SYS_shmat:
-		return attach(a[0], (uintptr_t)a[1], a[2]);
+		return attach_segment(a[0], (uintptr_t)a[1], a[2]);
 	case SYS_shmdt:
-		return detach((uintptr_t)a[0]);
+		return detach_segment((uintptr_t)a[0]);
 	default:
 		return -ENOSYS;
 	}

@@ -19,7 +19,7 @@ static struct {
 } ranges;
 
 /* Under the lock. */
-static void add(struct range r)
+static void add_odd_range(struct range r)
 {
 	if (ranges.n < ODD_MOST)
 		ranges.odd[ranges.n++] = r;
@@ -29,7 +29,7 @@ static void add(struct range r)
 
 /* Under the lock: nothing between from and to is odd any more; with own_only, only own memory
  * there. The rest of a range stays. */
-static void cut(uintptr_t from, uintptr_t to, bool own_only)
+static void cut_odd_ranges(uintptr_t from, uintptr_t to, bool own_only)
 {
 	for (unsigned i = 0; i < ranges.n;) {
 		struct range *r = &ranges.odd[i], above = { to, r->to, r->own };
@@ -43,14 +43,14 @@ static void cut(uintptr_t from, uintptr_t to, bool own_only)
 		else
 			*r = ranges.odd[--ranges.n];
 		if (above.from < above.to)
-			add(above); /* the loop passes over it later */
+			add_odd_range(above); /* the loop passes over it later */
 	}
 }
 
 void kbi_libcall_odd_note(uintptr_t from, size_t bytes, bool own)
 {
 	kbi_lock_take(&ranges.lock);
-	add((struct range){ from, from + bytes, own });
+	add_odd_range((struct range){ from, from + bytes, own });
 	kbi_lock_leave(&ranges.lock);
 }
 
@@ -63,7 +63,7 @@ bool kbi_libcall_odd_take(uintptr_t from, size_t bytes, bool forget)
 	for (unsigned i = 0; i < ranges.n; i++)
 		any |= ranges.odd[i].from < from + bytes && ranges.odd[i].to > from;
 	if (forget && any)
-		cut(from, from + bytes, false);
+		cut_odd_ranges(from, from + bytes, false);
 	kbi_lock_leave(&ranges.lock);
 	return any;
 }
@@ -71,7 +71,7 @@ bool kbi_libcall_odd_take(uintptr_t from, size_t bytes, bool forget)
 void kbi_libcall_odd_forget_own(uintptr_t from, size_t bytes)
 {
 	kbi_lock_take(&ranges.lock);
-	cut(from, from + bytes, true);
+	cut_odd_ranges(from, from + bytes, true);
 	kbi_lock_leave(&ranges.lock);
 }
 

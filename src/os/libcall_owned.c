@@ -51,7 +51,7 @@ static const struct refusal *find_refusal(long nr)
 	return NULL;
 }
 
-static long refuse(const struct refusal *r)
+static long refuse_call(const struct refusal *r)
 {
 	if (!a_xchg_rlx(&said[r - refusals], 1))
 		kbi_sys_message("%s is refused where virtual processors are processes: %s", r->name,
@@ -65,7 +65,7 @@ static long refuse(const struct refusal *r)
  * address space: each process is interrupted, and has been in the kernel, before the caller goes
  * on. A process started after the program's registration is not registered: then it registers
  * first. */
-static long barrier(const long a[6])
+static long make_membarrier(const long a[6])
 {
 	/* GET_REGISTRATIONS */
 	const long all = MEMBARRIER_CMD_GLOBAL | MEMBARRIER_CMD_GLOBAL_EXPEDITED | 1 << 9;
@@ -89,7 +89,7 @@ static long barrier(const long a[6])
 
 /* Makes prctl. Options about the program's parent, children and first process are made by the first
  * process; options of an address space are set in all. Returns true: *r is the answer. */
-static bool controls(const long a[6], kbi_libcall_maker *there, long *r)
+static bool answer_owned_prctl(const long a[6], kbi_libcall_maker *there, long *r)
 {
 	switch (a[0]) {
 	case PR_SET_PDEATHSIG: /* our own setting ends each process with the first */
@@ -162,15 +162,15 @@ bool kbi_libcall_owned(long nr, const long a[6], kbi_libcall_maker *there, long 
 	const long protect[6] = { a[0], a[1], a[2] };
 
 	if (refusal) {
-		*r = refuse(refusal);
+		*r = refuse_call(refusal);
 		return true;
 	}
 	switch (nr) {
 	case SYS_membarrier:
-		*r = barrier(a);
+		*r = make_membarrier(a);
 		return true;
 	case SYS_prctl:
-		return controls(a, there, r);
+		return answer_owned_prctl(a, there, r);
 	case SYS_process_madvise:
 		*r = advise_process(a);
 		return true;
@@ -241,7 +241,7 @@ static const char *find_things(void)
 	return why;
 }
 
-static bool has(const char *flags, const char *flag)
+static bool has_vm_flag(const char *flags, const char *flag)
 {
 	for (; *flags; flags++)
 		if (flags[0] == ' ' && flags[1] == flag[0] && flags[2] == flag[1])
@@ -251,7 +251,7 @@ static bool has(const char *flags, const char *flag)
 
 /* Private memory that may be written becomes shared, and is then a new mapping; the rest stays, and
  * processes inherit it as children do. */
-static void look_at_map(const struct kbi_maps_line *m, const char *name,
+static void inspect_mapping(const struct kbi_maps_line *m, const char *name,
 	const char *flags, void *arg)
 {
 	const char **why = arg;
@@ -261,18 +261,19 @@ static void look_at_map(const struct kbi_maps_line *m, const char *name,
 
 	if (m->kernels)
 		return;
-	if (has(flags, "um") || has(flags, "uw") || has(flags, "ui"))
+	if (has_vm_flag(flags, "um") || has_vm_flag(flags, "uw") || has_vm_flag(flags, "ui"))
 		*why = "some memory of the program is registered with a userfaultfd";
 	else if (!strncmp(name, "/[aio]", 6))
 		*why = "the program has called io_setup, whose ring belongs to one address space";
-	else if (has(flags, "sl"))
+	else if (has_vm_flag(flags, "sl"))
 		*why = "some memory of the program is sealed";
-	if (has(flags, "wf") && kbi_memory_mark(m->from, bytes, KBI_MEMORY_WIPED, true))
+	if (has_vm_flag(flags, "wf") && kbi_memory_mark(m->from, bytes, KBI_MEMORY_WIPED, true))
 		*why = "there are too many mappings that children are to have zeroed";
-	if (has(flags, "dc") && ((!moves && kbi_sys(SYS_madvise, m->from, bytes, MADV_DOFORK)) ||
-				 kbi_memory_mark(m->from, bytes, KBI_MEMORY_NOT_CHILDS, true)))
+	if (has_vm_flag(flags, "dc") &&
+		((!moves && kbi_sys(SYS_madvise, m->from, bytes, MADV_DOFORK)) ||
+		 kbi_memory_mark(m->from, bytes, KBI_MEMORY_NOT_CHILDS, true)))
 		*why = "some memory of the program is not for children (a device's)";
-	if (moves && has(flags, "lo"))
+	if (moves && has_vm_flag(flags, "lo"))
 		kbi_libcall_lock_note(m->from, m->to);
 }
 
@@ -281,6 +282,6 @@ const char *kbi_libcall_owned_before(void)
 	const char *why = find_things();
 
 	if (!why)
-		kbi_maps_each(look_at_map, &why);
+		kbi_maps_each(inspect_mapping, &why);
 	return why;
 }

@@ -30,12 +30,12 @@ struct opening {
 	} part[PARTS];
 };
 
-static bool is_error(long r)
+static bool is_syscall_error(long r)
 {
 	return (unsigned long)r > -4096ul;
 }
 
-static bool is_private(const struct kbi_maps_line *m)
+static bool is_private_mapping(const struct kbi_maps_line *m)
 {
 	return !m->shared;
 }
@@ -46,7 +46,7 @@ static bool has_private(uintptr_t at, size_t bytes)
 	struct kbi_maps_line m;
 
 	for (; at < end && !kbi_maps_find(at, &m); at = m.to)
-		if (is_private(&m))
+		if (is_private_mapping(&m))
 			return true;
 	return false;
 }
@@ -67,7 +67,7 @@ static void find_parts(struct opening *o)
 	for (; at < end && !kbi_maps_find(at, &m); at = m.to) {
 		uintptr_t to = m.to < end ? m.to : end;
 
-		if (!is_private(&m))
+		if (!is_private_mapping(&m))
 			continue;
 		o->more = o->parts == PARTS;
 		if (o->more)
@@ -92,7 +92,7 @@ static long open_here(const struct kbi_everywhere_call *c)
 			MAP_SHARED | MAP_FIXED | MAP_NORESERVE, kbi_memory_descriptor(),
 			kbi_memory_offset(o->backing + (from - o->at)));
 
-		if (is_error(r))
+		if (is_syscall_error(r))
 			return r;
 	}
 	return kbi_sys(SYS_mprotect, o->at, o->bytes, o->protection);
@@ -113,7 +113,7 @@ static long open_everywhere(uintptr_t at, size_t bytes, int protection)
 		r = kbi_everywhere(&c);
 		if (!o.parts)
 			kbi_memory_give(o.backing, bytes);
-	} while (o.more && !is_error(r));
+	} while (o.more && !is_syscall_error(r));
 	return r;
 }
 

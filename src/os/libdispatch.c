@@ -57,7 +57,7 @@ static bool selects_without(const uint64_t *const *in)
 
 /* Returns true if the call waits with a mask that blocks SIGSYS: a handler may run during the
  * wait. */
-static bool would_block(long nr, const greg_t *g)
+static bool would_block_sigsys(long nr, const greg_t *g)
 {
 	switch (nr) {
 	case SYS_rt_sigsuspend:
@@ -94,7 +94,7 @@ static void (*clone_stub(greg_t *g, bool libcs))(void)
 
 /* Returns the stub for a call: libc's wanted calls, and calls of any code that must not bypass the
  * runtime. NULL: the answer is already in rax. */
-static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
+static void (*stub_for_call(long nr, greg_t *g, bool libcs))(void)
 {
 	switch (nr) {
 	case SYS_rt_sigreturn:
@@ -116,12 +116,12 @@ static void (*stub_for(long nr, greg_t *g, bool libcs))(void)
 		g[REG_RAX] = -EINVAL;
 		return NULL;
 	default:
-		return (libcs && kbi_libwant_is(nr)) || would_block(nr, g) ?
+		return (libcs && kbi_libwant_is(nr)) || would_block_sigsys(nr, g) ?
 			kbi_libstub_call : kbi_libstub_plain;
 	}
 }
 
-static void on_call(int sig, siginfo_t *info, void *context)
+static void on_dispatched_call(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
 	void (*stub)(void) = kbi_libstub_old;
@@ -132,7 +132,7 @@ static void on_call(int sig, siginfo_t *info, void *context)
 	}
 	g[REG_RCX] = g[REG_RIP];
 	if (info->si_arch == MACHINE)
-		stub = stub_for(g[REG_RAX], g, kbi_libsite_is_libcs((uintptr_t)g[REG_RCX]));
+		stub = stub_for_call(g[REG_RAX], g, kbi_libsite_is_libcs((uintptr_t)g[REG_RCX]));
 	if (stub == kbi_libstub_call || stub == kbi_libstub_apart)
 		g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child :
 			(uintptr_t)call);
@@ -142,28 +142,28 @@ static void on_call(int sig, siginfo_t *info, void *context)
 
 /* For kbi_trace_raises: a process of ours stands there behind a call, and has neither an answer nor
  * the signal yet. */
-static unsigned raises(uintptr_t at, long unmade)
+static unsigned bytes_behind_dispatch(uintptr_t at, long unmade)
 {
 	return unmade >= 0 && at - kbi_libstub_own.low >= kbi_libstub_own.size ? CALL_BYTES : 0;
 }
 
 /* ---- on and off ------------------------------------------------------------------------------ */
 
-static long turn(long mode)
+static long turn_dispatch(long mode)
 {
 	if (mode == OFF)
 		return kbi_sys(SYS_prctl, DISPATCH, OFF, 0, 0, 0);
 	return kbi_sys(SYS_prctl, DISPATCH, ON, kbi_libstub_own.low, kbi_libstub_own.size, NULL);
 }
 
-static const char *usable(void)
+static const char *why_no_dispatch(void)
 {
 	kbi_context_library(&kbi_libstub_own.low, &kbi_libstub_own.size);
 	if (!kbi_libstub_own.low)
 		return "the library's own code is not known";
 	if (!kbi_libsite_find())
 		return "libc's code is not known";
-	return turn(OFF) ? "the kernel has no Syscall User Dispatch" : NULL;
+	return turn_dispatch(OFF) ? "the kernel has no Syscall User Dispatch" : NULL;
 }
 
 void kbi_libdispatch_here(void)
@@ -171,25 +171,25 @@ void kbi_libdispatch_here(void)
 	const uint64_t open = (uint64_t)1 << (SIGSYS - 1);
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &open, NULL, MASK_BYTES);
-	if (turn(ON))
+	if (turn_dispatch(ON))
 		kbi_sys_fatal("Syscall User Dispatch does not work any more");
 }
 
 void kbi_libdispatch_not_here(void)
 {
-	turn(OFF);
+	turn_dispatch(OFF);
 }
 
 int kbi_libdispatch_begin(kbi_libsite_call *to, const char **why)
 {
-	*why = usable();
+	*why = why_no_dispatch();
 	if (*why)
 		return ENOTSUP;
 	call = to;
 	kbi_libstub_are_used();
 	kbi_everywhere_restorer = (uintptr_t)kbi_libstub_return;
-	kbi_trace_raises = raises;
-	kbi_libsignal_take(SIGSYS, on_call, (const void *)(uintptr_t)kbi_libstub_return);
+	kbi_trace_raises = bytes_behind_dispatch;
+	kbi_libsignal_take(SIGSYS, on_dispatched_call, (const void *)(uintptr_t)kbi_libstub_return);
 	kbi_libsignal_fit_others();
 	kbi_libdispatch_here();
 	return 0;
@@ -197,7 +197,7 @@ int kbi_libdispatch_begin(kbi_libsite_call *to, const char **why)
 
 void kbi_libdispatch_undo(void)
 {
-	turn(OFF);
+	turn_dispatch(OFF);
 	kbi_everywhere_restorer = 0;
 	kbi_trace_raises = NULL;
 	kbi_libsignal_leave();

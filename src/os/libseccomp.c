@@ -71,31 +71,31 @@ static bool is_filtered(long nr)
 static struct sock_filter filter[LENGTH];
 static unsigned length;
 
-static void put(unsigned code, uint32_t k, unsigned yes, unsigned no)
+static void put_filter_op(unsigned code, uint32_t k, unsigned yes, unsigned no)
 {
 	if (length < LENGTH)
 		filter[length] = (struct sock_filter){ (uint16_t)code, (uint8_t)yes, (uint8_t)no, k };
 	length++;
 }
 
-static void load(size_t at)
+static void put_load(size_t at)
 {
-	put(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at, 0, 0);
+	put_filter_op(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at, 0, 0);
 }
 
-static void if_equal(uint32_t k, unsigned yes, unsigned no)
+static void put_if_equal(uint32_t k, unsigned yes, unsigned no)
 {
-	put(BPF_JMP | BPF_JEQ | BPF_K, k, yes, no);
+	put_filter_op(BPF_JMP | BPF_JEQ | BPF_K, k, yes, no);
 }
 
-static void answer(uint32_t what)
+static void put_return(uint32_t what)
 {
-	put(BPF_RET | BPF_K, what, 0, 0);
+	put_filter_op(BPF_RET | BPF_K, what, 0, 0);
 }
 
-static void load_number(void)
+static void put_load_number(void)
 {
-	load(offsetof(struct seccomp_data, nr));
+	put_load(offsetof(struct seccomp_data, nr));
 }
 
 /* Lets the call pass if its mask is NULL. */
@@ -103,13 +103,13 @@ static void put_masked(const struct masked *m)
 {
 	size_t at = offsetof(struct seccomp_data, args) + 8 * (size_t)m->arg;
 
-	if_equal((uint32_t)m->nr, 0, 6);
-	load(at);
-	if_equal(0, 0, 3);
-	load(at + 4);
-	if_equal(0, 0, 1);
-	answer(SECCOMP_RET_ALLOW);
-	load_number();
+	put_if_equal((uint32_t)m->nr, 0, 6);
+	put_load(at);
+	put_if_equal(0, 0, 3);
+	put_load(at + 4);
+	put_if_equal(0, 0, 1);
+	put_return(SECCOMP_RET_ALLOW);
+	put_load_number();
 }
 
 static void put_numbers(void)
@@ -120,8 +120,8 @@ static void put_numbers(void)
 		n += is_filtered(nr);
 	for (long nr = 0; nr < NUMBERS; nr++)
 		if (is_filtered(nr))
-			if_equal((uint32_t)nr, n - i++, 0);
-	answer(SECCOMP_RET_ALLOW);
+			put_if_equal((uint32_t)nr, n - i++, 0);
+	put_return(SECCOMP_RET_ALLOW);
 }
 
 /* Lets calls from this range of code pass. */
@@ -132,17 +132,17 @@ static void put_code(const struct kbi_libstub_range *r)
 
 	if (!r->low)
 		return;
-	load(high);
-	put(BPF_JMP | BPF_JGT | BPF_K, (uint32_t)(from >> 32), 3, 0);
-	if_equal((uint32_t)(from >> 32), 0, 8);
-	load(low);
-	put(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)from, 0, 6);
-	load(high);
-	put(BPF_JMP | BPF_JGT | BPF_K, (uint32_t)(to >> 32), 4, 0);
-	if_equal((uint32_t)(to >> 32), 0, 2);
-	load(low);
-	put(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)to, 1, 0);
-	answer(SECCOMP_RET_ALLOW);
+	put_load(high);
+	put_filter_op(BPF_JMP | BPF_JGT | BPF_K, (uint32_t)(from >> 32), 3, 0);
+	put_if_equal((uint32_t)(from >> 32), 0, 8);
+	put_load(low);
+	put_filter_op(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)from, 0, 6);
+	put_load(high);
+	put_filter_op(BPF_JMP | BPF_JGT | BPF_K, (uint32_t)(to >> 32), 4, 0);
+	put_if_equal((uint32_t)(to >> 32), 0, 2);
+	put_load(low);
+	put_filter_op(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)to, 1, 0);
+	put_return(SECCOMP_RET_ALLOW);
 }
 
 static bool make_filter(void)
@@ -150,17 +150,17 @@ static bool make_filter(void)
 	struct kbi_libstub_range allocators;
 
 	length = 0;
-	load(offsetof(struct seccomp_data, arch));
-	if_equal(AUDIT_ARCH_X86_64, 1, 0);
-	answer(SECCOMP_RET_ALLOW);
-	load_number();
+	put_load(offsetof(struct seccomp_data, arch));
+	put_if_equal(AUDIT_ARCH_X86_64, 1, 0);
+	put_return(SECCOMP_RET_ALLOW);
+	put_load_number();
 	for (unsigned i = 0; i < kbi_countof(masked); i++)
 		put_masked(&masked[i]);
 	put_numbers();
 	kbi_context_added_code(&allocators.low, &allocators.size);
 	put_code(&kbi_libstub_own);
 	put_code(&allocators);
-	answer(SECCOMP_RET_TRAP | TAG);
+	put_return(SECCOMP_RET_TRAP | TAG);
 	return length <= LENGTH;
 }
 
@@ -177,7 +177,7 @@ static void (*clone_stub(greg_t *g))(void)
 	return g[REG_RSI] ? kbi_libstub_clone : kbi_libstub_shared;
 }
 
-static void (*stub_for(greg_t *g))(void)
+static void (*stub_for_call(greg_t *g))(void)
 {
 	switch (g[REG_RAX]) {
 	case SYS_clone:
@@ -196,7 +196,7 @@ static void (*stub_for(greg_t *g))(void)
 	}
 }
 
-static void on_call(int sig, siginfo_t *info, void *context)
+static void on_filtered_call(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
 	void (*stub)(void);
@@ -205,7 +205,7 @@ static void on_call(int sig, siginfo_t *info, void *context)
 		kbi_libsignal_others(sig, info, context, 0);
 		return;
 	}
-	stub = stub_for(g);
+	stub = stub_for_call(g);
 	g[REG_RCX] = g[REG_RIP];
 	g[REG_R11] = (greg_t)(stub == kbi_libstub_apart ? (uintptr_t)kbi_libstub_child :
 		(uintptr_t)call);
@@ -215,14 +215,14 @@ static void on_call(int sig, siginfo_t *info, void *context)
 
 /* For kbi_trace_raises: a process of ours stands there behind a call, and has neither an answer nor
  * the signal yet. */
-static unsigned raises(uintptr_t at, long unmade)
+static unsigned bytes_behind_filter(uintptr_t at, long unmade)
 {
 	return at - kbi_libstub_own.low >= kbi_libstub_own.size && is_filtered(unmade) ? CALL_BYTES : 0;
 }
 
 /* ---- on and off ------------------------------------------------------------------------------ */
 
-static const char *usable(void)
+static const char *why_no_seccomp(void)
 {
 	const uint32_t trap = SECCOMP_RET_TRAP;
 
@@ -238,7 +238,7 @@ static const char *usable(void)
 	return make_filter() ? NULL : "the filter is too long";
 }
 
-static long install(unsigned flags)
+static long install_filter(unsigned flags)
 {
 	const struct sock_fprog program = { (unsigned short)length, filter };
 
@@ -253,26 +253,26 @@ void kbi_libseccomp_here(void)
 	long e;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &open, NULL, MASK_BYTES);
-	e = install(SPEC_ALLOW);
+	e = install_filter(SPEC_ALLOW);
 	if (e == -EACCES) {
 		kbi_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-		e = install(SPEC_ALLOW);
+		e = install_filter(SPEC_ALLOW);
 	}
 	if (e == -EINVAL) /* before Linux 4.17 */
-		e = install(0);
+		e = install_filter(0);
 	if (e)
 		kbi_sys_fatal("a seccomp filter cannot be had any more (errno %d)", (int)-e);
 }
 
 int kbi_libseccomp_begin(kbi_libsite_call *to, const char **why)
 {
-	*why = usable();
+	*why = why_no_seccomp();
 	if (*why)
 		return ENOTSUP;
 	call = to;
 	kbi_libstub_are_used();
-	kbi_trace_raises = raises;
-	kbi_libsignal_take(SIGSYS, on_call, (const void *)(uintptr_t)kbi_libstub_return);
+	kbi_trace_raises = bytes_behind_filter;
+	kbi_libsignal_take(SIGSYS, on_filtered_call, (const void *)(uintptr_t)kbi_libstub_return);
 	kbi_libsignal_fit_others();
 	return 0;
 }

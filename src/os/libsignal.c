@@ -26,12 +26,12 @@ int kbi_libsignal(void)
 	return taken.sig;
 }
 
-static uint64_t bit(int sig)
+static uint64_t bit_of_signal(int sig)
 {
 	return (uint64_t)1 << (sig - 1);
 }
 
-static void exchange(const uint64_t *new, uint64_t *old)
+static void exchange_action(const uint64_t *new, uint64_t *old)
 {
 	uint64_t before[WORDS];
 
@@ -46,12 +46,12 @@ static void exchange(const uint64_t *new, uint64_t *old)
 
 long kbi_libsignal_action(const void *new, void *old)
 {
-	exchange(new, old);
+	exchange_action(new, old);
 	return 0;
 }
 
 /* Takes the default action, also where the signal cannot be ignored. */
-static void end(int sig, const siginfo_t *info, void *context, unsigned again)
+static void take_default_action(int sig, const siginfo_t *info, void *context, unsigned again)
 {
 	const uint64_t dfl[WORDS] = { 0 };
 
@@ -72,15 +72,15 @@ void kbi_libsignal_others(int sig, siginfo_t *info, void *context, unsigned agai
 	uint64_t action[WORDS], mask, before;
 	const uint64_t dfl[WORDS] = { 0 };
 
-	exchange(NULL, action);
+	exchange_action(NULL, action);
 	if (action[HANDLER] == (uintptr_t)SIG_IGN && info->si_code <= 0)
 		return;
 	if (action[HANDLER] <= (uintptr_t)SIG_IGN) {
-		end(sig, info, context, again);
+		take_default_action(sig, info, context, again);
 		return;
 	}
 	if (action[FLAGS] & SA_RESETHAND)
-		exchange(dfl, NULL);
+		exchange_action(dfl, NULL);
 	memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof mask);
 	mask |= action[MASK];
 	mask &= ~kbi_everywhere_faults();
@@ -91,14 +91,15 @@ void kbi_libsignal_others(int sig, siginfo_t *info, void *context, unsigned agai
 
 void kbi_libsignal_take(int sig, void (*handler)(int, siginfo_t *, void *), const void *restorer)
 {
-	const uint64_t faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) |
-		bit(SIGTRAP) | bit(SIGSYS);
+	const uint64_t faults = bit_of_signal(SIGSEGV) | bit_of_signal(SIGBUS) |
+		bit_of_signal(SIGILL) | bit_of_signal(SIGFPE) | bit_of_signal(SIGTRAP) |
+		bit_of_signal(SIGSYS);
 	uint64_t ours[WORDS] = { (uintptr_t)handler, SA_SIGINFO | SA_NODEFER | HAS_RESTORER,
 		(uintptr_t)restorer, ~faults };
 
 	kbi_sys(SYS_rt_sigaction, sig, NULL, taken.programs, MASK_BYTES);
 	taken.sig = sig;
-	kbi_everywhere_kept |= bit(sig);
+	kbi_everywhere_kept |= bit_of_signal(sig);
 	kbi_sys(SYS_rt_sigaction, sig, ours, NULL, MASK_BYTES);
 }
 
@@ -120,7 +121,7 @@ void kbi_libsignal_is_programs(void)
 
 	if (!taken.sig)
 		return;
-	exchange(NULL, action);
+	exchange_action(NULL, action);
 	kbi_sys(SYS_rt_sigaction, taken.sig, action, NULL, MASK_BYTES);
 }
 
@@ -129,6 +130,6 @@ void kbi_libsignal_leave(void)
 	if (!taken.sig)
 		return;
 	kbi_sys(SYS_rt_sigaction, taken.sig, taken.programs, NULL, MASK_BYTES);
-	kbi_everywhere_kept &= ~bit(taken.sig);
+	kbi_everywhere_kept &= ~bit_of_signal(taken.sig);
 	taken.sig = 0;
 }

@@ -81,7 +81,7 @@ static bool is_trap(uintptr_t at)
 
 /* For kbi_trace_raises: a tracee right behind a breakpoint has not got its signal yet. The handler
  * goes on behind the call, one byte further on. */
-static unsigned raises(uintptr_t at, long unmade)
+static unsigned bytes_behind_breakpoint(uintptr_t at, long unmade)
 {
 	(void)unmade;
 	return is_trap(at - 1);
@@ -115,7 +115,7 @@ static bool may_be_futex(const struct module *m, const struct kbi_libsite_site *
 
 /* Sets a breakpoint. It covers one byte of the instruction, so jumps to the instruction do no
  * harm. */
-static void trap(struct run *r, const struct kbi_libsite_site *s)
+static void set_breakpoint(struct run *r, const struct kbi_libsite_site *s)
 {
 	r->counts->trapped++;
 	if (!r->replace || traps.n == TRAPS)
@@ -139,7 +139,7 @@ static void pass_over(struct run *r, const struct module *m,
 	c->children += kbi_libwant_makes_child(nr);
 }
 
-static void replace(struct run *r, const struct kbi_libsite_site *s)
+static void replace_site(struct run *r, const struct kbi_libsite_site *s)
 {
 	r->counts->replaced++;
 	if (r->replace && r->pen.stub + KBI_LIBSITE_STUB <= r->pen.end)
@@ -147,12 +147,13 @@ static void replace(struct run *r, const struct kbi_libsite_site *s)
 }
 
 /* Treats a site where no jump can stand: sets a breakpoint or counts the site. */
-static void leave(struct run *r, const struct module *m, const struct kbi_libsite_site *s, long nr)
+static void leave_site(struct run *r, const struct module *m,
+	const struct kbi_libsite_site *s, long nr)
 {
 	if (nr < 0 ? kbi_libsite_is_exit(s->at) : !kbi_libwant_is(nr))
 		return;
 	if (nr < 0 ? may_be_futex(m, s) : kbi_libwant_may_trap(nr))
-		trap(r, s);
+		set_breakpoint(r, s);
 	else
 		pass_over(r, m, s, nr);
 }
@@ -172,7 +173,7 @@ static bool is_barrier(const struct run *r, const uint8_t *function)
 
 /* nr: the number as far as the function's code tells it. */
 static void
-look_at_futex(struct run *r, const struct module *m, struct kbi_libsite_site *s, long nr,
+decide_futex_site(struct run *r, const struct module *m, struct kbi_libsite_site *s, long nr,
 	const uint8_t *function)
 {
 	if (s->nr >= 0)
@@ -182,7 +183,7 @@ look_at_futex(struct run *r, const struct module *m, struct kbi_libsite_site *s,
 	if (is_barrier(r, function))
 		return;
 	if (s->before && !s->wide && !is_jumped_into(r, s))
-		replace(r, s);
+		replace_site(r, s);
 	else
 		pass_over(r, m, s, nr);
 }
@@ -190,7 +191,7 @@ look_at_futex(struct run *r, const struct module *m, struct kbi_libsite_site *s,
 /* Decides about the pair of bytes at `at`. If the code right before it does not tell the number,
  * the function is read from its beginning. That number may belong to a single way of several that
  * lead here, so the stub looks at the register. */
-static void look_at(struct run *r, const struct module *m, uint8_t *at)
+static void decide_site(struct run *r, const struct module *m, uint8_t *at)
 {
 	struct kbi_libsite_site s = { .at = at };
 	const uint8_t *from;
@@ -207,36 +208,36 @@ static void look_at(struct run *r, const struct module *m, uint8_t *at)
 		return;
 	}
 	if (r->pen.futex_only) {
-		look_at_futex(r, m, &s, nr, from);
+		decide_futex_site(r, m, &s, nr, from);
 		return;
 	}
 	if (s.nr >= 0)
 		nr = s.nr;
 	if (s.before && !is_jumped_into(r, &s) && (s.nr >= 0 || !kbi_libwant_makes_child(nr)))
-		replace(r, &s);
+		replace_site(r, &s);
 	else
-		leave(r, m, &s, nr);
+		leave_site(r, m, &s, nr);
 }
 
-static void look_at_bytes(struct run *r, const struct module *m, uint8_t *p)
+static void scan_bytes(struct run *r, const struct module *m, uint8_t *p)
 {
 	if (p[0] == 0x0f && p[1] == 0x05)
-		look_at(r, m, p);
+		decide_site(r, m, p);
 }
 
-static void look_at_module(struct run *r, const struct module *m)
+static void scan_module(struct run *r, const struct module *m)
 {
 	uint8_t *p = m->from + KBI_LIBSITE_LOOK;
 
 	kbi_libsite_find_jumps(&r->jumps, m->from, m->to);
 	for (; p + 16 + LAST < m->to; p += 16)
 		for (unsigned found = kbi_libsite_any_of_16(p, 0x0f, 0x0f, 0x0f); found; found &= found - 1)
-			look_at_bytes(r, m, p + __builtin_ctz(found));
+			scan_bytes(r, m, p + __builtin_ctz(found));
 	for (; p + LAST < m->to; p++)
-		look_at_bytes(r, m, p);
+		scan_bytes(r, m, p);
 }
 
-static bool is_libcs(const char *path)
+static bool is_libc_path(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
@@ -252,7 +253,7 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *arg)
 	const void *functions = NULL;
 
 	(void)size;
-	if (!is_libcs(info->dlpi_name))
+	if (!is_libc_path(info->dlpi_name))
 		return 0;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
@@ -269,7 +270,7 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static int look(struct run *r)
+static int scan_libc_modules(struct run *r)
 {
 	size_t most = 0, bytes;
 
@@ -284,21 +285,21 @@ static int look(struct run *r)
 	if (!r->jumps.inner)
 		return ENOMEM;
 	for (unsigned i = 0; i < r->modules; i++)
-		look_at_module(r, &r->module[i]);
+		scan_module(r, &r->module[i]);
 	/* not by libc's munmap, which leads to unfinished code */
 	kbi_sys(SYS_munmap, r->jumps.inner, bytes);
 	return 0;
 }
 
 /* Only counts. Returns why the code cannot be replaced, or NULL. */
-static const char *usable(const struct run *wanted)
+static const char *why_not_patchable(const struct run *wanted)
 {
 	struct run r = { .counts = wanted->counts, .pen.futex_only = wanted->pen.futex_only,
 		.barrier = wanted->barrier };
 	struct kbi_libsite_counts *c = r.counts;
 
 	*c = (struct kbi_libsite_counts){ 0 };
-	if (look(&r))
+	if (scan_libc_modules(&r))
 		return "libc's system calls were not found";
 	if (r.pen.futex_only)
 		return c->passed || !c->replaced ?
@@ -336,7 +337,7 @@ bool kbi_libsite_is_libcs(uintptr_t at)
 /* ---- replacing ------------------------------------------------------------------------------- */
 
 /* Gets room for stubs in reach of a 32-bit jump from every module. */
-static bool make_room(struct run *r, size_t bytes)
+static bool make_stub_room(struct run *r, size_t bytes)
 {
 	uintptr_t low = UINTPTR_MAX, high = 0;
 
@@ -389,20 +390,20 @@ void kbi_libsite_prepare(void)
 	kbi_libsite_unwind_find();
 }
 
-static int replace_all(const struct run *wanted, const char **why)
+static int replace_all_sites(const struct run *wanted, const char **why)
 {
 	struct run r = *wanted;
 	struct kbi_libsite_counts *c = r.counts;
 	size_t bytes;
 	int e;
 
-	*why = usable(wanted);
+	*why = why_not_patchable(wanted);
 	if (*why)
 		return ENOTSUP;
 	dl_iterate_phdr(find_module, &r);
 	bytes = ((size_t)c->replaced * KBI_LIBSITE_STUB + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 	*why = "there is no room for code near libc";
-	if (!kbi_libsite_unwind_begin(2 * c->replaced) || !make_room(&r, bytes))
+	if (!kbi_libsite_unwind_begin(2 * c->replaced) || !make_stub_room(&r, bytes))
 		return ENOTSUP;
 	*why = "libc's code cannot be changed (mprotect)";
 	if (!protect_modules(&r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
@@ -413,12 +414,12 @@ static int replace_all(const struct run *wanted, const char **why)
 	traps.call = r.pen.call;
 	if (c->trapped) {
 		kbi_libsignal_take(SIGTRAP, on_trap, (const void *)(uintptr_t)kbi_libstub_return);
-		kbi_trace_raises = raises;
+		kbi_trace_raises = bytes_behind_breakpoint;
 	}
 	r.replace = true;
 	r.modules = 0;
 	*c = (struct kbi_libsite_counts){ 0 };
-	e = look(&r);
+	e = scan_libc_modules(&r);
 	changed.n = r.modules;
 	memcpy(changed.module, r.module, sizeof changed.module);
 	protect_modules(&r, PROT_READ | PROT_EXEC);
@@ -431,7 +432,8 @@ static int replace_all(const struct run *wanted, const char **why)
 int kbi_libsite_replace(kbi_libsite_call *call, int pid, struct kbi_libsite_counts *c,
 	const char **why)
 {
-	return replace_all(&(struct run){ .counts = c, .pen = { .call = call, .pid = pid } }, why);
+	return replace_all_sites(&(struct run){ .counts = c, .pen = { .call = call, .pid = pid } },
+		why);
 }
 
 int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier,
@@ -439,8 +441,8 @@ int kbi_libsite_replace_futex(kbi_libsite_call *call, const void *barrier,
 {
 	const struct kbi_libsite_pen pen = { .call = call, .futex_only = true, .private_only = true };
 
-	return replace_all(&(struct run){ .counts = c, .pen = pen, .barrier = (uintptr_t)barrier },
-		why);
+	return replace_all_sites(
+		&(struct run){ .counts = c, .pen = pen, .barrier = (uintptr_t)barrier }, why);
 }
 
 #else

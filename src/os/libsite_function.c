@@ -52,7 +52,7 @@ static void skip_operands(struct decoder *d)
 		d->p += 4;
 }
 
-static unsigned constant(const struct decoder *d)
+static unsigned constant_size(const struct decoder *d)
 {
 	return d->narrow ? 2 : 4;
 }
@@ -64,13 +64,13 @@ static bool is_arithmetic(uint8_t op, unsigned *bytes, bool *operands, const str
 	if (op >= 0x40)
 		return false;
 	*operands = (op & 7) < 4;
-	*bytes = (op & 7) == 4 ? 1 : (op & 7) == 5 ? constant(d) : 0;
+	*bytes = (op & 7) == 4 ? 1 : (op & 7) == 5 ? constant_size(d) : 0;
 	return (op & 7) < 6;
 }
 
 /* Reads the map of one-byte opcodes. Sets the number of bytes of the constant and whether there are
  * operands. Returns false if op is not an instruction. */
-static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *operands)
+static bool read_one_byte_op(struct decoder *d, uint8_t op, unsigned *bytes, bool *operands)
 {
 	uint8_t which = *d->p >> 3 & 7; /* selects the operation in a group of opcodes */
 
@@ -87,11 +87,11 @@ static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *opera
 		*operands = true;
 		return true;
 	case 0x68: case 0xa9:
-		*bytes = constant(d);
+		*bytes = constant_size(d);
 		return true;
 	case 0x69: case 0x81: case 0xc7:
 		*operands = true;
-		*bytes = constant(d);
+		*bytes = constant_size(d);
 		return true;
 	case 0x6b: case 0x80: case 0x83: case 0xc0: case 0xc1: case 0xc6:
 		*operands = true;
@@ -105,7 +105,7 @@ static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *opera
 		*bytes = d->near ? 4 : 8;
 		return true;
 	case 0xb8 ... 0xbf:
-		*bytes = d->wide ? 8 : constant(d);
+		*bytes = d->wide ? 8 : constant_size(d);
 		return true;
 	case 0xc2: case 0xca:
 		*bytes = 2;
@@ -118,7 +118,7 @@ static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *opera
 		return true;
 	case 0xf6: case 0xf7:
 		*operands = true;
-		*bytes = which > 1 ? 0 : op == 0xf6 ? 1 : constant(d);
+		*bytes = which > 1 ? 0 : op == 0xf6 ? 1 : constant_size(d);
 		return true;
 	default:
 		return false;
@@ -126,7 +126,7 @@ static bool one_byte(struct decoder *d, uint8_t op, unsigned *bytes, bool *opera
 }
 
 /* Reads the map behind 0x0f. */
-static void two_bytes(uint8_t op, unsigned *bytes, bool *operands)
+static void read_two_byte_op(uint8_t op, unsigned *bytes, bool *operands)
 {
 	*bytes = 0;
 	*operands = true;
@@ -157,7 +157,7 @@ static void skip_vector(struct decoder *d, unsigned map)
 	bool operands = true;
 
 	if (map == 1)
-		two_bytes(op, &bytes, &operands);
+		read_two_byte_op(op, &bytes, &operands);
 	if (operands)
 		skip_operands(d);
 	d->p += bytes;
@@ -188,8 +188,8 @@ static bool skip_opcode(struct decoder *d)
 			d->p += op == 0x3a;
 			return true;
 		}
-		two_bytes(op, &bytes, &operands);
-	} else if (!one_byte(d, op, &bytes, &operands)) {
+		read_two_byte_op(op, &bytes, &operands);
+	} else if (!read_one_byte_op(d, op, &bytes, &operands)) {
 		return false;
 	}
 	if (operands)
@@ -228,7 +228,7 @@ struct tracker {
 	bool tested;              /* the instruction before was test %eax,%eax */
 };
 
-static void forget(struct tracker *t, unsigned registers)
+static void forget_registers(struct tracker *t, unsigned registers)
 {
 	for (unsigned i = 0; i < REGISTERS; i++)
 		if (registers >> i & 1)
@@ -242,7 +242,7 @@ struct parts {
 	bool pair; /* rm is a register, not memory */
 };
 
-static struct parts part(const uint8_t *p)
+static struct parts split_instruction(const uint8_t *p)
 {
 	uint8_t rex = (*p & 0xf0) == 0x40 ? *p++ : 0, modrm = p[*p == 0x0f ? 2 : 1];
 
@@ -252,7 +252,7 @@ static struct parts part(const uint8_t *p)
 }
 
 /* Follows a constant that the instruction loads or copies. Returns false if it does neither. */
-static bool load(struct tracker *t, const struct parts *i)
+static bool track_load(struct tracker *t, const struct parts *i)
 {
 	uint32_t constant;
 
@@ -270,8 +270,8 @@ static bool load(struct tracker *t, const struct parts *i)
 	return true;
 }
 
-/* As load, for mov $imm32,%r32 and pop, which have their register in the opcode. */
-static bool load_short(struct tracker *t, const struct parts *i, bool high)
+/* As track_load, for mov $imm32,%r32 and pop, which have their register in the opcode. */
+static bool track_short_load(struct tracker *t, const struct parts *i, bool high)
 {
 	uint32_t constant;
 
@@ -286,7 +286,7 @@ static bool load_short(struct tracker *t, const struct parts *i, bool high)
 }
 
 /* Returns the registers that the instruction may change otherwise, as far as they matter here. */
-static unsigned changes(const struct parts *i)
+static unsigned changed_registers(const struct parts *i)
 {
 	uint8_t op = *i->op;
 
@@ -307,19 +307,19 @@ static unsigned changes(const struct parts *i)
 	return 0;
 }
 
-static void follow(struct tracker *t, const uint8_t *p)
+static void follow_instruction(struct tracker *t, const uint8_t *p)
 {
 	bool narrow = false, tested = t->tested;
 	struct parts i;
 
 	for (; is_prefix(*p); p++)
 		narrow |= *p == 0x66;
-	i = part(p);
+	i = split_instruction(p);
 	t->tested = *i.op == 0x85 && i.op[1] == 0xc0;
 	if (tested && (*i.op == 0x75 || (*i.op == 0x0f && i.op[1] == 0x85)))
 		t->value[RAX] = 0; /* jne */
-	else if (narrow || !(load_short(t, &i, i.op != p && *p & 1) || load(t, &i)))
-		forget(t, changes(&i));
+	else if (narrow || !(track_short_load(t, &i, i.op != p && *p & 1) || track_load(t, &i)))
+		forget_registers(t, changed_registers(&i));
 }
 
 /* ---- which code may move --------------------------------------------------------------------- */
@@ -337,7 +337,7 @@ static bool is_movable(const uint8_t *p)
 
 	while (is_prefix(*p))
 		p++;
-	i = part(p);
+	i = split_instruction(p);
 	if (*i.op >= 0xb8 && *i.op <= 0xbf)
 		return true;
 	if (*i.op == 0x0f ? !memchr(after_0f, i.op[1], sizeof after_0f) :
@@ -351,13 +351,14 @@ static bool is_movable(const uint8_t *p)
  * adjusted. */
 static bool is_relative(const uint8_t *p)
 {
-	struct parts i = part(p);
+	struct parts i = split_instruction(p);
 
 	return (*i.op == 0x89 || *i.op == 0x8b || *i.op == 0x8d) && (i.op[1] & 0xc7) == 5;
 }
 
 /* Chooses the instructions that move. A jump takes three bytes more than the call has. */
-static void choose(struct kbi_libsite_site *s, const uint8_t *last, const uint8_t *before_last)
+static void choose_moved_code(struct kbi_libsite_site *s, const uint8_t *last,
+	const uint8_t *before_last)
 {
 	enum { ENOUGH = 3 };
 	unsigned one = (unsigned)(s->at - last),
@@ -389,7 +390,7 @@ bool kbi_libsite_read(const uint8_t *from, struct kbi_libsite_site *s, long *nr)
 	struct tracker t = { .tested = false };
 	bool begins = false; /* an instruction begins at the first byte that is to move */
 
-	forget(&t, ~0u);
+	forget_registers(&t, ~0u);
 	*nr = -1;
 	while (from < s->at) {
 		unsigned n = kbi_libsite_length(from);
@@ -398,7 +399,7 @@ bool kbi_libsite_read(const uint8_t *from, struct kbi_libsite_site *s, long *nr)
 			return true;
 		begins |= from == s->at - s->before;
 		s->wide |= is_wide(from);
-		follow(&t, from);
+		follow_instruction(&t, from);
 		before_last = last;
 		last = from;
 		from += n;
@@ -411,6 +412,6 @@ bool kbi_libsite_read(const uint8_t *from, struct kbi_libsite_site *s, long *nr)
 		s->nr = -1;
 	}
 	if (!s->before && last)
-		choose(s, last, before_last);
+		choose_moved_code(s, last, before_last);
 	return true;
 }

@@ -24,24 +24,24 @@ enum {
 	FUTEX_ONLY = -2,       /* in place of a number */
 };
 
-static void put(struct kbi_libsite_pen *p, const void *bytes, size_t n)
+static void put_stub_bytes(struct kbi_libsite_pen *p, const void *bytes, size_t n)
 {
 	memcpy(p->stub, bytes, n);
 	p->stub += n;
 }
 
-#define PUT(p, ...) put(p, (const uint8_t[]){ __VA_ARGS__ }, \
+#define PUT(p, ...) put_stub_bytes(p, (const uint8_t[]){ __VA_ARGS__ }, \
 	sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
-static void put32(struct kbi_libsite_pen *p, int32_t v)
+static void put_stub_int32(struct kbi_libsite_pen *p, int32_t v)
 {
-	put(p, &v, sizeof v);
+	put_stub_bytes(p, &v, sizeof v);
 }
 
 static void put_jump(struct kbi_libsite_pen *p, const uint8_t *to)
 {
 	PUT(p, 0xe9);
-	put32(p, (int32_t)(to - (p->stub + 4)));
+	put_stub_int32(p, (int32_t)(to - (p->stub + 4)));
 }
 
 /* Puts a call of C: lea -128(%rsp),%rsp; mov $call,%r11; mov $enter,%rcx; call *%rcx; lea
@@ -52,9 +52,9 @@ static void put_call(struct kbi_libsite_pen *p)
 
 	kbi_libsite_unwind_add(p->stub + CALL_AT, CALL_END - CALL_AT, LOWERED, p->back);
 	PUT(p, 0x48, 0x8d, 0x64, 0x24, 0x80, 0x49, 0xbb);
-	put(p, &call, 8);
+	put_stub_bytes(p, &call, 8);
 	PUT(p, 0x48, 0xb9);
-	put(p, &enter, 8);
+	put_stub_bytes(p, &enter, 8);
 	PUT(p, 0xff, 0xd1, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0);
 }
 
@@ -74,11 +74,11 @@ static void put_apart(struct kbi_libsite_pen *p)
 		apart = (uintptr_t)kbi_libstub_apart;
 
 	PUT(p, 0x49, 0xbb);
-	put(p, &child, 8);
+	put_stub_bytes(p, &child, 8);
 	PUT(p, 0x4d, 0x8b, 0x1b, 0x48, 0xb9);
-	put(p, &back, 8);
+	put_stub_bytes(p, &back, 8);
 	PUT(p, 0xff, 0x25, 0, 0, 0, 0);
-	put(p, &apart, 8);
+	put_stub_bytes(p, &apart, 8);
 }
 
 /* Puts clone. A copy of the process (no CLONE_VM, no stack of its own) is made by C. A child that
@@ -120,9 +120,9 @@ static void put_unknown(struct kbi_libsite_pen *p, bool stays)
 	uintptr_t table = (uintptr_t)kbi_libwant_table();
 
 	PUT(p, 0x48, 0x3d);                                      /* cmp $KBI_LIBWANT_MOST,%rax */
-	put32(p, KBI_LIBWANT_MOST);
+	put_stub_int32(p, KBI_LIBWANT_MOST);
 	PUT(p, 0x73, CALL_BYTES + 18, 0x49, 0xbb);               /* jae 1f; mov $table,%r11 */
-	put(p, &table, 8);
+	put_stub_bytes(p, &table, 8);
 	PUT(p, 0x49, 0x0f, 0xa3, 0x03, 0x73, CALL_BYTES + 2);    /* bt %rax,(%r11); jnc 1f */
 	put_call(p);
 	/* jmp 2f; 1: syscall, or a jump to it; 2: */
@@ -167,7 +167,7 @@ void kbi_libsite_put(struct kbi_libsite_pen *p, const struct kbi_libsite_site *s
 	int32_t to;
 
 	p->back = s->at + 2;
-	put(p, s->at - s->before, s->before);
+	put_stub_bytes(p, s->at - s->before, s->before);
 	if (s->relative)
 		put_distance(p, s->at);
 	switch (p->futex_only ? FUTEX_ONLY : s->nr) {
@@ -176,7 +176,7 @@ void kbi_libsite_put(struct kbi_libsite_pen *p, const struct kbi_libsite_site *s
 		break;
 	case SYS_getpid:
 		PUT(p, 0xb8);
-		put32(p, p->pid);
+		put_stub_int32(p, p->pid);
 		break;
 	case SYS_clone:
 		put_clone(p);

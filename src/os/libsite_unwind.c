@@ -43,7 +43,7 @@ bool kbi_libsite_unwind_begin(unsigned most)
 	return table;
 }
 
-static uint8_t *put(uint8_t *p, const void *value, size_t n)
+static uint8_t *put_unwind_bytes(uint8_t *p, const void *value, size_t n)
 {
 	memcpy(p, value, n);
 	return p + n;
@@ -58,13 +58,15 @@ void kbi_libsite_unwind_add(const uint8_t *from, size_t size, unsigned below, co
 	if (used == room)
 		return;
 	used++;
-	p = put(p, &length, 4);
-	p = put(p, &to_cie, 4);
-	p = put(p, &from, 8);
-	p = put(p, &range, 8);
-	p = put(p, (uint8_t[]){ DEF_CFA, RSP, (uint8_t)(below & 127) | 128, (uint8_t)(below >> 7) }, 4);
-	p = put(p, (uint8_t[]){ VAL_EXPRESSION, RETURN, 9, OP_ADDR }, 4);
-	put(p, &back, 8);
+	p = put_unwind_bytes(p, &length, 4);
+	p = put_unwind_bytes(p, &to_cie, 4);
+	p = put_unwind_bytes(p, &from, 8);
+	p = put_unwind_bytes(p, &range, 8);
+	p = put_unwind_bytes(p,
+		(uint8_t[]){ DEF_CFA, RSP, (uint8_t)(below & 127) | 128, (uint8_t)(below >> 7) },
+		4);
+	p = put_unwind_bytes(p, (uint8_t[]){ VAL_EXPRESSION, RETURN, 9, OP_ADDR }, 4);
+	put_unwind_bytes(p, &back, 8);
 }
 
 void kbi_libsite_unwind_end(void)

@@ -36,7 +36,7 @@ const struct kbi_libway kbi_libways[KBI_LIBWAYS + 1] = {
 
 static const struct kbi_libway *way;
 
-static bool is_wanted(const struct kbi_libway *w)
+static bool is_wanted_way(const struct kbi_libway *w)
 {
 	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO ||
 		kbi_options.libcalls == (uint32_t)(w - kbi_libways) + 1;
@@ -44,12 +44,12 @@ static bool is_wanted(const struct kbi_libway *w)
 
 void kbi_libway_prepare(void)
 {
-	if (is_wanted(&kbi_libways[0]))
+	if (is_wanted_way(&kbi_libways[0]))
 		kbi_libsite_prepare();
 }
 
 /* Reports the counts. A way that catches all calls counts none. */
-static void tell(const struct kbi_libsite_counts *c)
+static void report_call_counts(const struct kbi_libsite_counts *c)
 {
 	const char *what = "system calls";
 
@@ -74,7 +74,7 @@ int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why)
 	int e = ENOTSUP;
 
 	for (const struct kbi_libway *w = kbi_libways; w->name && e; w++) {
-		if (!is_wanted(w))
+		if (!is_wanted_way(w))
 			continue;
 		e = w->begin(call, pid, &counts, why);
 		if (!e)
@@ -85,7 +85,7 @@ int kbi_libway_begin(kbi_libsite_call *call, int pid, const char **why)
 	if (e)
 		*why = first;
 	else
-		tell(&counts);
+		report_call_counts(&counts);
 	return e;
 }
 

@@ -20,7 +20,7 @@ static const pthread_mutex_t *locks[LOCKS]; /* constant after learn */
 static unsigned n_locks;
 
 /* Returns the calling thread's number, as mutexes note their owner. */
-static int number(void)
+static int own_thread_number(void)
 {
 	return *(int *)((uintptr_t)pthread_self() + (uintptr_t)kbi_tcb_layout.tid);
 }
@@ -36,7 +36,7 @@ static bool is_held(const pthread_mutex_t *m, int by)
 }
 
 /* Notes m, the mutex of the list, and its neighbours. */
-static void found(const pthread_mutex_t *m)
+static void note_loader_locks(const pthread_mutex_t *m)
 {
 	locks[n_locks++] = m;
 	if (is_recursive(m - 1))
@@ -45,27 +45,29 @@ static void found(const pthread_mutex_t *m)
 		locks[n_locks++] = m + 1;
 }
 
-static void search(const char *at, size_t bytes)
+static void search_data_for_locks(const char *at, size_t bytes)
 {
 	for (const char *end = at + bytes; at + 3 * sizeof(pthread_mutex_t) <= end;
 		at += sizeof(void *)) {
 		const pthread_mutex_t *m = (const pthread_mutex_t *)(const void *)at + 1;
 
-		if (is_recursive(m) && is_held(m, number()) && m->__data.__lock && m->__data.__count == 1) {
-			found(m);
+		if (is_recursive(m) && is_held(m, own_thread_number()) && m->__data.__lock &&
+			m->__data.__count == 1) {
+			note_loader_locks(m);
 			return;
 		}
 	}
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *unused)
+static int search_loader_module(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	(void)size, (void)unused;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
 		if (info->dlpi_addr == getauxval(AT_BASE) && p->p_type == PT_LOAD && p->p_flags & PF_W)
-			search((const char *)info->dlpi_addr + p->p_vaddr, p->p_memsz);
+			search_data_for_locks((const char *)info->dlpi_addr + p->p_vaddr,
+				p->p_memsz);
 	}
 	return n_locks > 0;
 }
@@ -77,7 +79,7 @@ bool kbi_loader_learn(void)
 	n_locks = 0;
 	if (!kbi_tcb_layout.tid || !getauxval(AT_BASE))
 		return true;
-	dl_iterate_phdr(look, NULL);
+	dl_iterate_phdr(search_loader_module, NULL);
 	if (n_locks)
 		kbi_asked_found(what, "%u, side by side", n_locks);
 	else
@@ -88,7 +90,7 @@ bool kbi_loader_learn(void)
 bool kbi_loader_is_held(void)
 {
 	for (unsigned i = 0; i < n_locks; i++)
-		if (is_held(locks[i], number()))
+		if (is_held(locks[i], own_thread_number()))
 			return true;
 	return false;
 }

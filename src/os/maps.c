@@ -26,7 +26,7 @@ int kbi_maps_read(char *text, size_t size)
 	return r < 0 ? (int)-r : n + 1 < (long)size ? 0 : E2BIG;
 }
 
-static const char *number(const char *p, unsigned base, uint64_t *v)
+static const char *parse_maps_number(const char *p, unsigned base, uint64_t *v)
 {
 	*v = 0;
 	for (;; p++) {
@@ -63,8 +63,8 @@ const char *kbi_maps_next(const char *text, struct kbi_maps_line *m)
 
 	if (!*text)
 		return NULL;
-	p = number(text, 16, &from);
-	p = number(p + 1, 16, &to);
+	p = parse_maps_number(text, 16, &from);
+	p = parse_maps_number(p + 1, 16, &to);
 	m->from = from;
 	m->to = to;
 	flags = p + 1;
@@ -72,9 +72,9 @@ const char *kbi_maps_next(const char *text, struct kbi_maps_line *m)
 				  (flags[2] == 'x') * PROT_EXEC);
 	m->shared = flags[3] == 's';
 	p = skip_word(flags);
-	number(p, 16, &m->offset);
+	parse_maps_number(p, 16, &m->offset);
 	p = skip_word(skip_word(p));
-	number(p, 10, &m->inode);
+	parse_maps_number(p, 10, &m->inode);
 	p = skip_word(p);
 	for (end = p; *end && *end != '\n'; end++)
 		;
@@ -134,7 +134,7 @@ static void read_head(struct each *e, const char *line)
 	e->any = true;
 }
 
-static bool look_at_line(const char *line, void *each)
+static bool on_smaps_line(const char *line, void *each)
 {
 	struct each *e = each;
 	static const char flags[] = "VmFlags:";
@@ -164,7 +164,7 @@ int kbi_maps_each(
 
 	if (fd < 0)
 		return (int)-fd;
-	r = search_lines((int)fd, line, sizeof line, look_at_line, &e);
+	r = search_lines((int)fd, line, sizeof line, on_smaps_line, &e);
 	kbi_sys(SYS_close, fd);
 	return r == ENOENT ? 0 : r;
 }
@@ -182,7 +182,7 @@ _Static_assert(sizeof(struct query) == 104, "the kernel's procmap_query");
 #define QUERY _IOWR('f', 17, struct query)
 enum { READABLE = 1, WRITABLE = 2, EXECUTABLE = 4, SHARED = 8 };
 
-static int ask(int fd, uintptr_t at, struct kbi_maps_line *m)
+static int query_mapping(int fd, uintptr_t at, struct kbi_maps_line *m)
 {
 	struct query q = { .size = sizeof q, .at = at };
 	long r = kbi_sys(SYS_ioctl, fd, QUERY, &q);
@@ -216,7 +216,7 @@ static bool is_sought(const char *line, void *arg)
 
 /* Searches the list. Reads only the beginning of each line, which has everything except the
  * name. */
-static int search(int fd, uintptr_t at, struct kbi_maps_line *m)
+static int search_mapping(int fd, uintptr_t at, struct kbi_maps_line *m)
 {
 	struct sought s = { at, m };
 	char line[128];
@@ -232,9 +232,9 @@ int kbi_maps_find(uintptr_t at, struct kbi_maps_line *m)
 
 	if (fd < 0)
 		return (int)-fd;
-	e = ask((int)fd, at, m);
+	e = query_mapping((int)fd, at, m);
 	if (e && e != ENOENT)
-		e = search((int)fd, at, m);
+		e = search_mapping((int)fd, at, m);
 	kbi_sys(SYS_close, fd);
 	return e;
 }

@@ -52,7 +52,7 @@ static struct {
 	struct hole hole[HOLES];
 } space = { .fd = -1 };
 
-static size_t whole(size_t bytes)
+static size_t whole_pages(size_t bytes)
 {
 	return (bytes + KBI_PAGE - 1) & ~(size_t)(KBI_PAGE - 1);
 }
@@ -88,7 +88,7 @@ static uintptr_t take_hole(size_t bytes)
 	return 0;
 }
 
-static uintptr_t take(size_t bytes)
+static uintptr_t take_addresses(size_t bytes)
 {
 	uintptr_t at = take_hole(bytes);
 
@@ -124,11 +124,11 @@ void *kbi_memory_take(size_t bytes)
 {
 	uintptr_t at;
 
-	bytes = whole(bytes);
+	bytes = whole_pages(bytes);
 	if (!bytes || bytes > space.size)
 		return NULL;
 	kbi_lock_take(&space.lock);
-	at = take(bytes);
+	at = take_addresses(bytes);
 	kbi_lock_leave(&space.lock);
 	return (void *)at;
 }
@@ -197,7 +197,7 @@ static size_t place_in_file(const void *p)
 void kbi_memory_clear_place(size_t place, size_t bytes)
 {
 	kbi_sys(SYS_fallocate, space.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place,
-		whole(bytes));
+		whole_pages(bytes));
 }
 
 void kbi_memory_clear(void *p, size_t bytes)
@@ -222,7 +222,7 @@ size_t kbi_memory_offset(const void *p)
 
 void kbi_memory_give(void *p, size_t bytes)
 {
-	bytes = whole(bytes);
+	bytes = whole_pages(bytes);
 	if (!kbi_memory_holds(p, bytes)) {
 		kbi_sys(SYS_munmap, p, bytes); /* mapped before the space was open */
 		return;
@@ -248,7 +248,7 @@ void kbi_memory_used(uintptr_t *from, uintptr_t *to)
 }
 
 /* Includes a part of the file in a core dump: `bytes` bytes from `place`, mapped at `at`. */
-static void dump(size_t place, size_t bytes, uintptr_t at)
+static void dump_range(size_t place, size_t bytes, uintptr_t at)
 {
 	long from = (long)place, to;
 
@@ -266,8 +266,9 @@ void kbi_memory_dump(void)
 
 	if (!space.size || kbi_sys(SYS_prlimit64, 0, RLIMIT_CORE, 0, &l) || !l.rlim_cur)
 		return;
-	dump(0, space.next - space.base, space.base);
-	dump(place_added(space.added.from), space.added.to - space.added.from, space.added.from);
+	dump_range(0, space.next - space.base, space.base);
+	dump_range(place_added(space.added.from), space.added.to - space.added.from,
+		space.added.from);
 }
 
 void kbi_memory_forget(void)
@@ -282,14 +283,14 @@ void kbi_memory_forget(void)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static bool is_error(long r)
+static bool is_mmap_error(long r)
 {
 	return (unsigned long)r > -4096ul;
 }
 
 /* Returns a random offset: the kernel may place so large a mapping at whole huge pages only, which
  * would make addresses in it easy to guess. */
-static size_t somewhere(void)
+static size_t random_offset(void)
 {
 	uint64_t r;
 
@@ -297,7 +298,7 @@ static size_t somewhere(void)
 	return r % (HUGE / KBI_PAGE) * KBI_PAGE;
 }
 
-static bool reserve(int fd, size_t size)
+static bool reserve_shared_space(int fd, size_t size)
 {
 	struct stat st;
 	long at;
@@ -307,7 +308,7 @@ static bool reserve(int fd, size_t size)
 	/* If the program has locked its future memory, the kernel populates an accessible mapping at
 	 * once, but not an inaccessible one. */
 	at = kbi_sys(SYS_mmap, 0, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (is_error(at))
+	if (is_mmap_error(at))
 		return false;
 	kbi_sys(SYS_munlock, at, size);
 	if (kbi_sys(SYS_mprotect, at, size, PROT_READ | PROT_WRITE)) {
@@ -317,7 +318,7 @@ static bool reserve(int fd, size_t size)
 	space.fd = fd;
 	space.file = kbi_sys(SYS_fstat, fd, &st) ? 0 : st.st_ino;
 	space.base = (uintptr_t)at;
-	space.next = space.base + somewhere();
+	space.next = space.base + random_offset();
 	space.size = size;
 	/* a dump would read, and so allocate, memory never touched; see kbi_memory_dump */
 	kbi_sys(SYS_madvise, at, size, MADV_DONTDUMP);
@@ -349,7 +350,7 @@ int kbi_memory_open(const char **why)
 	}
 	fd = kbi_fd_move((int)fd);
 	for (size_t size = LARGEST; size >= SMALLEST; size /= 2) {
-		if (size > most || !reserve((int)fd, size))
+		if (size > most || !reserve_shared_space((int)fd, size))
 			continue;
 		kbi_sys_from.take = kbi_memory_take;
 		kbi_sys_from.give = kbi_memory_give;
@@ -426,7 +427,7 @@ struct work {
 	const char *why;
 };
 
-static void copy(void *to, const void *from, size_t n)
+static void copy_without_libc(void *to, const void *from, size_t n)
 {
 #if defined(__x86_64__)
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n)::"memory");
@@ -438,7 +439,7 @@ static void copy(void *to, const void *from, size_t n)
 
 /* Cuts the allocator's region out of a line, because share_added handles it: the kernel reports
  * neighbours as one mapping. */
-static void clip(struct kbi_maps_line *l)
+static void clip_added_region(struct kbi_maps_line *l)
 {
 	if (l->from < space.added.from && l->to > space.added.from)
 		l->to = space.added.from;
@@ -447,7 +448,7 @@ static void clip(struct kbi_maps_line *l)
 }
 
 /* Returns true if the mapping is the program's own memory, to be shared. */
-static bool is_wanted(const struct kbi_maps_line *l, struct map *m)
+static bool is_to_be_shared(const struct kbi_maps_line *l, struct map *m)
 {
 	*m = (struct map){ .from = l->from, .to = l->to, .protection = l->protection, .file = l->inode,
 		.stack = l->stack };
@@ -459,13 +460,13 @@ static bool is_wanted(const struct kbi_maps_line *l, struct map *m)
 
 /* Extends main's stack. A private stack grows when memory below it is touched; a shared mapping
  * gets its full size at once. */
-static void lengthen(struct map *stack, uintptr_t floor)
+static void lengthen_main_stack(struct map *stack, uintptr_t floor)
 {
 	struct rlimit l = { .rlim_cur = RLIM_INFINITY };
 	size_t most;
 
 	kbi_sys(SYS_prlimit64, 0, RLIMIT_STACK, 0, &l);
-	most = l.rlim_cur < STACK_MOST ? whole(l.rlim_cur) : 64 << 20;
+	most = l.rlim_cur < STACK_MOST ? whole_pages(l.rlim_cur) : 64 << 20;
 	floor += 256 * KBI_PAGE; /* the gap that the kernel keeps below a stack */
 	if (stack->to - stack->from < most && stack->to - most > floor)
 		stack->from = stack->to - most;
@@ -485,11 +486,11 @@ static int find_maps(struct work *w)
 	for (; (p = kbi_maps_next(p, &l)); before = l.to) {
 		struct map *m = &w->map[w->maps];
 
-		clip(&l);
-		if (l.from == l.to || !is_wanted(&l, m))
+		clip_added_region(&l);
+		if (l.from == l.to || !is_to_be_shared(&l, m))
 			continue;
 		if (m->stack)
-			lengthen(m, before);
+			lengthen_main_stack(m, before);
 		if (++w->maps == MOST_MAPS) {
 			w->why = "the program has too many mappings";
 			return E2BIG;
@@ -515,7 +516,7 @@ static void copy_map(const struct map *m)
 			uintptr_t from = at + i * KBI_PAGE, to = m->copy + (from - m->from);
 
 			if (page[i] >> 63)
-				copy((void *)to, (void *)from, KBI_PAGE);
+				copy_without_libc((void *)to, (void *)from, KBI_PAGE);
 			else if (m->file || page[i] >> 62)
 				kbi_sys(SYS_pwrite64, space.fd, from, KBI_PAGE,
 					kbi_memory_is_added((void *)from, 1) ? place_added(from) : to - space.base);
@@ -523,12 +524,12 @@ static void copy_map(const struct map *m)
 	}
 }
 
-static int share(const struct map *m)
+static int share_mapping(const struct map *m)
 {
 	if (!(m->protection & PROT_READ))
 		kbi_sys(SYS_mprotect, m->from, m->to - m->from, m->protection | PROT_READ);
 	copy_map(m);
-	return is_error(kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection,
+	return is_mmap_error(kbi_sys(SYS_mmap, m->from, m->to - m->from, m->protection,
 		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd, m->copy - space.base)) ? EFAULT : 0;
 }
 
@@ -550,7 +551,7 @@ static int copy_added(struct work *w)
 			continue;
 		at = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 			space.fd, place_added(m.from));
-		if (is_error(at)) {
+		if (is_mmap_error(at)) {
 			w->why = "no addresses are left for a copy of the heap";
 			return ENOMEM;
 		}
@@ -568,7 +569,7 @@ static int share_added(void)
 
 	if (!bytes)
 		return 0;
-	if (is_error(kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE,
+	if (is_mmap_error(kbi_sys(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, space.fd, place_added(at))))
 		return EFAULT;
 	kbi_sys(SYS_madvise, at, bytes, MADV_DONTDUMP);
@@ -592,7 +593,7 @@ static int share_all(struct work *w)
 	}
 	e = share_added();
 	for (unsigned i = 0; i < w->maps && !e; i++)
-		e = share(&w->map[i]);
+		e = share_mapping(&w->map[i]);
 	if (e)
 		w->why = "a mapping could not be moved into the space";
 	return e;

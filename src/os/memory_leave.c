@@ -29,7 +29,7 @@ struct kbi_leave {
 	struct kbi_memory_part part[KBI_MEMORY_PARTS];
 };
 
-static bool is_error(long r)
+static bool is_mmap_error(long r)
 {
 	return (unsigned long)r > -4096ul;
 }
@@ -59,8 +59,8 @@ static int copy_data(int fd, uintptr_t to, size_t at, size_t end)
 
 static bool map_private(uintptr_t from, uintptr_t to, int protection)
 {
-	return !is_error(kbi_sys(SYS_mmap, from, to - from, protection,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
+	return !is_mmap_error(kbi_sys(SYS_mmap, from, to - from, protection,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
 }
 
 /* Replaces the allocator's region. Only its opened parts become accessible, as before it was
@@ -84,7 +84,7 @@ static int replace_added(struct kbi_leave *l, const struct kbi_maps_line *m)
 	return e;
 }
 
-static int replace(struct kbi_leave *l, const struct kbi_maps_line *m)
+static int replace_mapping(struct kbi_leave *l, const struct kbi_maps_line *m)
 {
 	const int plain = PROT_READ | PROT_WRITE;
 	uintptr_t end = m->to;
@@ -107,7 +107,7 @@ static int replace(struct kbi_leave *l, const struct kbi_maps_line *m)
 	return e;
 }
 
-static int find_out(struct kbi_leave *l)
+static int read_space_state(struct kbi_leave *l)
 {
 	int e = kbi_maps_read(l->text, KBI_MAPS_TEXT);
 
@@ -123,11 +123,11 @@ static int find_out(struct kbi_leave *l)
 
 int kbi_leave(struct kbi_leave *l)
 {
-	int e = find_out(l);
+	int e = read_space_state(l);
 
 	for (l->line = l->text; !e && (l->line = kbi_maps_next(l->line, &l->map));)
 		if (l->map.shared && l->map.inode == l->inode)
-			e = replace(l, &l->map);
+			e = replace_mapping(l, &l->map);
 	if (!e)
 		kbi_memory_forget();
 	return e;
@@ -140,7 +140,7 @@ struct kbi_leave *kbi_leave_prepare(void)
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct kbi_leave *l = (struct kbi_leave *)at;
 
-	if (is_error(at))
+	if (is_mmap_error(at))
 		return NULL;
 	l->text = (char *)at + STACK;
 	return l;

@@ -22,7 +22,7 @@ static struct {
 	struct range range[MOST];
 } marks;
 
-static bool add(uintptr_t from, uintptr_t to, enum kbi_memory_mark mark)
+static bool add_marked_range(uintptr_t from, uintptr_t to, enum kbi_memory_mark mark)
 {
 	if (from >= to)
 		return true;
@@ -34,7 +34,7 @@ static bool add(uintptr_t from, uintptr_t to, enum kbi_memory_mark mark)
 
 /* Removes from..to from all ranges with a mark of `which`. The rests of cut ranges are added behind
  * them and are not cut. Returns false if there was no room. */
-static bool cut(uintptr_t from, uintptr_t to, unsigned which)
+static bool cut_marked_ranges(uintptr_t from, uintptr_t to, unsigned which)
 {
 	bool room = true;
 
@@ -44,8 +44,8 @@ static bool cut(uintptr_t from, uintptr_t to, unsigned which)
 		if (!(r.mark & which) || r.to <= from || r.from >= to)
 			continue;
 		marks.range[i] = marks.range[--marks.n];
-		room &= add(r.from, r.from < from ? from : r.from, r.mark);
-		room &= add(r.to > to ? to : r.to, r.to, r.mark);
+		room &= add_marked_range(r.from, r.from < from ? from : r.from, r.mark);
+		room &= add_marked_range(r.to > to ? to : r.to, r.to, r.mark);
 	}
 	return room;
 }
@@ -55,9 +55,9 @@ int kbi_memory_mark(uintptr_t from, size_t bytes, enum kbi_memory_mark mark, boo
 	bool room;
 
 	kbi_lock_take(&marks.lock);
-	room = marks.n + 2 <= MOST && cut(from, from + bytes, mark);
+	room = marks.n + 2 <= MOST && cut_marked_ranges(from, from + bytes, mark);
 	if (room && has)
-		room = add(from, from + bytes, mark);
+		room = add_marked_range(from, from + bytes, mark);
 	kbi_lock_leave(&marks.lock);
 	return room ? 0 : ENOMEM;
 }
@@ -67,7 +67,7 @@ void kbi_memory_unmark(uintptr_t from, size_t bytes)
 	if (!marks.n)
 		return;
 	kbi_lock_take(&marks.lock);
-	cut(from, from + bytes, KBI_MEMORY_WIPED | KBI_MEMORY_NOT_CHILDS);
+	cut_marked_ranges(from, from + bytes, KBI_MEMORY_WIPED | KBI_MEMORY_NOT_CHILDS);
 	kbi_lock_leave(&marks.lock);
 }
 

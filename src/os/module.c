@@ -43,7 +43,7 @@ static const uint8_t futex[1] = { 0 }, ring[1] = { 0 }, call[1] = { 0 };
 
 /* Returns true if the code makes the call. number: the instruction that loads the number of the
  * call. */
-static bool calls(const uint8_t *code, size_t n, const uint8_t number[], size_t length)
+static bool contains_call(const uint8_t *code, size_t n, const uint8_t number[], size_t length)
 {
 #ifdef UNKNOWN_MACHINE
 	(void)number, (void)length, (void)call, (void)code, (void)n;
@@ -111,7 +111,8 @@ static bool waits_in_kernel(const struct dl_phdr_info *info)
 		if (h->p_type != PT_LOAD || (h->p_flags & (PF_R | PF_X)) != (PF_R | PF_X))
 			continue;
 		size = h->p_filesz < left ? h->p_filesz : left;
-		if (calls(p, size, futex, sizeof(futex)) || calls(p, size, ring, sizeof(ring)))
+		if (contains_call(p, size, futex, sizeof(futex)) ||
+			contains_call(p, size, ring, sizeof(ring)))
 			return true;
 		left -= size;
 	}
@@ -141,7 +142,7 @@ static const char *file_of(const char *path)
 }
 
 /* Copies the name. The loader has no name for the program itself. */
-static void find_name(const char *path, struct kbi_module *m)
+static void copy_module_name(const char *path, struct kbi_module *m)
 {
 	size_t n;
 
@@ -152,7 +153,7 @@ static void find_name(const char *path, struct kbi_module *m)
 	snprintf(m->name, sizeof(m->name), "%s", *path ? path : program_invocation_short_name);
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+static int match_module_at(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct search *s = arg;
 
@@ -160,7 +161,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 	find_bounds(info, s->module);
 	if (s->at < s->module->low || s->at >= s->module->high)
 		return 0;
-	find_name(info->dlpi_name, s->module);
+	copy_module_name(info->dlpi_name, s->module);
 	s->module->waits_in_kernel = waits_in_kernel(info);
 	s->found = true;
 	return 1;
@@ -170,7 +171,7 @@ bool kbi_module_look(uintptr_t at, struct kbi_module *m)
 {
 	struct search s = { .at = at, .module = m };
 
-	dl_iterate_phdr(look_at, &s);
+	dl_iterate_phdr(match_module_at, &s);
 	return s.found;
 }
 
@@ -179,7 +180,7 @@ struct named {
 	uintptr_t at, low;
 };
 
-static int look_at_name(struct dl_phdr_info *info, size_t size, void *arg)
+static int match_module_name(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct named *n = arg;
 	struct kbi_module m;
@@ -198,7 +199,7 @@ uintptr_t kbi_module_named(const char *beginning, uintptr_t at)
 {
 	struct named n = { beginning, at, 0 };
 
-	dl_iterate_phdr(look_at_name, &n);
+	dl_iterate_phdr(match_module_name, &n);
 	return n.low;
 }
 
@@ -225,7 +226,7 @@ struct import {
 
 /* Returns an address of the dynamic section: some loaders have stored the absolute address, others
  * the offset. */
-static const void *place(const struct dl_phdr_info *info, ElfW(Addr) at)
+static const void *dynamic_address(const struct dl_phdr_info *info, ElfW(Addr) at)
 {
 	return (const void *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
 }
@@ -234,18 +235,18 @@ static void read_linkage(const struct dl_phdr_info *info, const ElfW(Dyn) * d, s
 {
 	for (; d->d_tag != DT_NULL; d++) {
 		switch (d->d_tag) {
-		case DT_SYMTAB: l->symbol = place(info, d->d_un.d_ptr); break;
-		case DT_STRTAB: l->names = place(info, d->d_un.d_ptr); break;
-		case DT_RELA: l->data.at = place(info, d->d_un.d_ptr); break;
+		case DT_SYMTAB: l->symbol = dynamic_address(info, d->d_un.d_ptr); break;
+		case DT_STRTAB: l->names = dynamic_address(info, d->d_un.d_ptr); break;
+		case DT_RELA: l->data.at = dynamic_address(info, d->d_un.d_ptr); break;
 		case DT_RELASZ: l->data.size = d->d_un.d_val; break;
-		case DT_JMPREL: l->calls.at = place(info, d->d_un.d_ptr); break;
+		case DT_JMPREL: l->calls.at = dynamic_address(info, d->d_un.d_ptr); break;
 		case DT_PLTRELSZ: l->calls.size = d->d_un.d_val; break;
 		default: break;
 		}
 	}
 }
 
-static bool names(const struct linkage *l, struct relocations r, const char *name)
+static bool has_relocation_of(const struct linkage *l, struct relocations r, const char *name)
 {
 	for (size_t i = 0; r.at && i < r.size / sizeof(*r.at); i++) {
 		size_t n = sizeof(ElfW(Addr)) == 8 ? (size_t)((uint64_t)r.at[i].r_info >> 32)
@@ -258,7 +259,7 @@ static bool names(const struct linkage *l, struct relocations r, const char *nam
 	return false;
 }
 
-static int imports(struct dl_phdr_info *info, size_t size, void *arg)
+static int look_for_import(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct import *import = arg;
 
@@ -273,12 +274,13 @@ static int imports(struct dl_phdr_info *info, size_t size, void *arg)
 			continue;
 		read_linkage(info, (const void *)(info->dlpi_addr + h->p_vaddr), &l);
 		import->found = l.symbol && l.names &&
-			(names(&l, l.calls, import->name) || names(&l, l.data, import->name));
+			(has_relocation_of(&l, l.calls, import->name) ||
+			 has_relocation_of(&l, l.data, import->name));
 	}
 	return import->found;
 }
 
-static int count(struct dl_phdr_info *info, size_t size, void *arg)
+static int note_module_counts(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct import *now = arg;
 
@@ -304,11 +306,12 @@ bool kbi_module_imports(const char *name)
 	struct import now = { .name = name };
 	bool found;
 
-	dl_iterate_phdr(count, &now);
+	dl_iterate_phdr(note_module_counts, &now);
 	kbi_lock_take(&lock);
 	if (!last.name || last.adds != now.adds || last.subs != now.subs) {
 		kbi_lock_leave(&lock);
-		dl_iterate_phdr(imports, &now); /* the loader's lock is not taken under ours */
+		/* the loader's lock is not taken under ours */
+		dl_iterate_phdr(look_for_import, &now);
 		kbi_lock_take(&lock);
 		last = now;
 	}
@@ -319,7 +322,7 @@ bool kbi_module_imports(const char *name)
 
 /* ---- modules linked with Kochab -------------------------------------------------------------- */
 
-static bool begins(const char *s, const char *with)
+static bool begins_with(const char *s, const char *with)
 {
 	return strncmp(s, with, strlen(with)) == 0;
 }
@@ -332,7 +335,7 @@ static const char *strings_of(const struct dl_phdr_info *info, const ElfW(Dyn) *
 	return l.names;
 }
 
-static const char *soname(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
+static const char *soname_of_module(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
 {
 	const char *names = strings_of(info, d);
 
@@ -344,7 +347,7 @@ static const char *soname(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
 
 /* Reads the dynamic section of a module. Returns true if the module needs Kochab. *ours: the module
  * is a library of Kochab. */
-static bool needs_us(const struct dl_phdr_info *info, const ElfW(Dyn) * d, bool *ours)
+static bool needs_kochab(const struct dl_phdr_info *info, const ElfW(Dyn) * d, bool *ours)
 {
 	const char *names = strings_of(info, d);
 	bool needs = false;
@@ -354,14 +357,15 @@ static bool needs_us(const struct dl_phdr_info *info, const ElfW(Dyn) * d, bool 
 			? file_of(names + d->d_un.d_val) : "";
 
 		if (d->d_tag == DT_SONAME)
-			*ours |= begins(file, "libkochab");
+			*ours |= begins_with(file, "libkochab");
 		else
-			needs |= begins(file, "libkochab.so") || begins(file, "libkochab-posix.so");
+			needs |= begins_with(file, "libkochab.so") ||
+				begins_with(file, "libkochab-posix.so");
 	}
 	return needs;
 }
 
-static int is_linked(struct dl_phdr_info *info, size_t size, void *arg)
+static int is_linked_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	bool needs = false, ours = false;
 
@@ -370,14 +374,15 @@ static int is_linked(struct dl_phdr_info *info, size_t size, void *arg)
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 
 		if (h->p_type == PT_DYNAMIC)
-			needs |= needs_us(info, (const void *)(info->dlpi_addr + h->p_vaddr), &ours);
+			needs |= needs_kochab(info, (const void *)(info->dlpi_addr + h->p_vaddr),
+				&ours);
 	}
 	return !ours && (needs || is_noted(info, "Kochab"));
 }
 
 bool kbi_module_is_linked(void)
 {
-	return dl_iterate_phdr(is_linked, NULL) != 0;
+	return dl_iterate_phdr(is_linked_module, NULL) != 0;
 }
 
 /* Visits modules in the order of name look-up; stops at the drop-in or at libc. */
@@ -389,11 +394,11 @@ static int is_dropin(struct dl_phdr_info *info, size_t size, void *arg)
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
 		const char *name = h->p_type == PT_DYNAMIC
-			? soname(info, (const void *)(info->dlpi_addr + h->p_vaddr)) : "";
+			? soname_of_module(info, (const void *)(info->dlpi_addr + h->p_vaddr)) : "";
 
-		if (begins(name, "libc.so"))
+		if (begins_with(name, "libc.so"))
 			return 1;
-		if (!begins(name, "libkochab-posix.so"))
+		if (!begins_with(name, "libkochab-posix.so"))
 			continue;
 		find_bounds(info, &m);
 		*(bool *)arg = (uintptr_t)is_dropin - m.low >= m.high - m.low;

@@ -13,7 +13,7 @@ struct names {
 	bool has_old;         /* the module has a hash table of the older kind */
 };
 
-static const void *place(uintptr_t base, const ElfW(Dyn) *d)
+static const void *dynamic_pointer(uintptr_t base, const ElfW(Dyn) *d)
 {
 	/* A loader that may write the section has added the module's address. */
 	uintptr_t p = d->d_un.d_ptr;
@@ -27,13 +27,13 @@ static struct names names_of(uintptr_t base, const ElfW(Dyn) *d)
 
 	for (; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_SYMTAB)
-			n.symbol = place(base, d);
+			n.symbol = dynamic_pointer(base, d);
 		else if (d->d_tag == DT_STRTAB)
-			n.text = place(base, d);
+			n.text = dynamic_pointer(base, d);
 		else if (d->d_tag == DT_GNU_HASH)
-			n.hash = place(base, d);
+			n.hash = dynamic_pointer(base, d);
 		else if (d->d_tag == DT_VERSYM)
-			n.version = place(base, d);
+			n.version = dynamic_pointer(base, d);
 		else if (d->d_tag == DT_HASH)
 			n.has_old = true;
 	}
@@ -67,12 +67,12 @@ static bool may_be_in(const struct names *n, uint32_t h)
 	return word >> h % BITS & word >> (h >> n->hash[3]) % BITS & 1;
 }
 
-static const uint32_t *buckets(const struct names *n)
+static const uint32_t *hash_buckets(const struct names *n)
 {
 	return (const uint32_t *)((const ElfW(Addr) *)(n->hash + 4) + n->hash[2]);
 }
 
-static unsigned symbols(const struct names *n, const char *name, const ElfW(Sym) **found,
+static unsigned find_symbols(const struct names *n, const char *name, const ElfW(Sym) **found,
 	unsigned most)
 {
 	const uint32_t *bucket, *chain;
@@ -81,7 +81,7 @@ static unsigned symbols(const struct names *n, const char *name, const ElfW(Sym)
 
 	if (!n->symbol || !n->text || !n->hash || !may_be_in(n, h))
 		return 0;
-	bucket = buckets(n);
+	bucket = hash_buckets(n);
 	chain = bucket + n->hash[0];
 	for (uint32_t i = bucket[h % n->hash[0]]; i >= n->hash[1] && count < most; i++) {
 		const ElfW(Sym) *s = n->symbol + i;
@@ -101,15 +101,15 @@ unsigned kbi_names_symbols(uintptr_t base, const ElfW(Dyn) *dynamic, const char 
 {
 	struct names n = names_of(base, dynamic);
 
-	return symbols(&n, name, found, most);
+	return find_symbols(&n, name, found, most);
 }
 
 /* Returns the symbol that a look-up without a version finds, or NULL. */
-static const ElfW(Sym) *current(const struct names *n, const char *name)
+static const ElfW(Sym) *current_symbol(const struct names *n, const char *name)
 {
 	enum { MOST = 8, OLD = 0x8000 /* found only by a look-up of this version */ };
 	const ElfW(Sym) *s[MOST];
-	unsigned count = symbols(n, name, s, MOST);
+	unsigned count = find_symbols(n, name, s, MOST);
 
 	for (unsigned i = 0; i < count; i++)
 		if (!(n->version && n->version[s[i] - n->symbol] & OLD))
@@ -120,7 +120,7 @@ static const ElfW(Sym) *current(const struct names *n, const char *name)
 void *kbi_names_function(uintptr_t base, const ElfW(Dyn) *dynamic, const char *name)
 {
 	struct names n = names_of(base, dynamic);
-	const ElfW(Sym) *s = current(&n, name);
+	const ElfW(Sym) *s = current_symbol(&n, name);
 
 	return s && ELF64_ST_TYPE(s->st_info) == STT_FUNC ? (void *)(base + s->st_value) : NULL;
 }
@@ -133,7 +133,7 @@ void kbi_names_each(uintptr_t base, const ElfW(Dyn) *dynamic,
 
 	if (!n.symbol || !n.text || !n.hash)
 		return;
-	bucket = buckets(&n);
+	bucket = hash_buckets(&n);
 	chain = bucket + n.hash[0];
 	for (uint32_t b = 0; b < n.hash[0]; b++)
 		for (uint32_t i = bucket[b]; i >= n.hash[1]; i++) {
@@ -148,7 +148,7 @@ bool kbi_names_may_have(uintptr_t base, const ElfW(Dyn) *dynamic, const char *na
 {
 	struct names n = names_of(base, dynamic);
 
-	return n.hash ? current(&n, name) != NULL : n.has_old;
+	return n.hash ? current_symbol(&n, name) != NULL : n.has_old;
 }
 
 static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *info)
@@ -159,7 +159,7 @@ static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *info)
 	return NULL;
 }
 
-static int may_have(struct dl_phdr_info *info, size_t size, void *name)
+static int may_have_name(struct dl_phdr_info *info, size_t size, void *name)
 {
 	const ElfW(Dyn) *dynamic = dynamic_of(info);
 
@@ -172,7 +172,7 @@ struct search {
 	const void *found;
 };
 
-static int defines(struct dl_phdr_info *info, size_t size, void *arg)
+static int find_definition(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const ElfW(Dyn) *dynamic = dynamic_of(info);
 	struct search *s = arg;
@@ -187,11 +187,12 @@ const void *kbi_names_definition(const char *name)
 {
 	struct search s = { .name = name };
 
-	dl_iterate_phdr(defines, &s);
+	dl_iterate_phdr(find_definition, &s);
 	return s.found;
 }
 
 void *kbi_names_look_up(const char *name)
 {
-	return dl_iterate_phdr(may_have, (void *)(uintptr_t)name) ? dlsym(RTLD_DEFAULT, name) : NULL;
+	return dl_iterate_phdr(may_have_name, (void *)(uintptr_t)name) ?
+		dlsym(RTLD_DEFAULT, name) : NULL;
 }

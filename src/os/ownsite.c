@@ -49,7 +49,7 @@ struct run {
 /* ---- sites ----------------------------------------------------------------------------------- */
 
 /* Returns true for calls that show that the module also waits in another way than by futex. */
-static bool is_wait(long nr)
+static bool is_other_wait(long nr)
 {
 	return nr == SYS_io_uring_setup || nr == SYS_io_uring_enter || nr == SYS_futex_waitv ||
 		nr == SYS_futex_wait;
@@ -61,7 +61,7 @@ static bool is_strange(const struct kbi_libsite_jumps *j, const struct kbi_libsi
 		kbi_libsite_is_jumped_to(j, s->at - s->second);
 }
 
-static void look_at(struct run *r, const struct kbi_libsite_jumps *j, uint8_t *at)
+static void decide_own_site(struct run *r, const struct kbi_libsite_jumps *j, uint8_t *at)
 {
 	struct kbi_libsite_site s = { .at = at };
 	const uint8_t *from = kbi_libsite_function(r->functions, at);
@@ -72,7 +72,7 @@ static void look_at(struct run *r, const struct kbi_libsite_jumps *j, uint8_t *a
 		return;
 	if (s.nr < 0)
 		s.nr = nr;
-	r->counts->waits += is_wait(s.nr);
+	r->counts->waits += is_other_wait(s.nr);
 	if (s.nr >= 0 && s.nr != KBI_LIBSITE_FUTEX)
 		return;
 	r->counts->futex++;
@@ -82,7 +82,7 @@ static void look_at(struct run *r, const struct kbi_libsite_jumps *j, uint8_t *a
 		r->site[r->sites++] = s;
 }
 
-static bool look_at_segment(struct run *r, const struct segment *g)
+static bool scan_segment(struct run *r, const struct segment *g)
 {
 	size_t bytes = (size_t)(g->to - g->from) / 8 + 1;
 	struct kbi_libsite_jumps j = { .inner = kbi_sys_map(bytes) };
@@ -92,14 +92,14 @@ static bool look_at_segment(struct run *r, const struct segment *g)
 	kbi_libsite_find_jumps(&j, g->from, g->to);
 	for (uint8_t *p = g->from + KBI_LIBSITE_LOOK; p + LAST < g->to; p++)
 		if (p[0] == 0x0f && p[1] == 0x05)
-			look_at(r, &j, p);
+			decide_own_site(r, &j, p);
 	kbi_sys_unmap(j.inner, bytes);
 	return true;
 }
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-static int find(struct dl_phdr_info *info, size_t size, void *arg)
+static int find_own_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct run *r = arg;
 	bool is_it = false;
@@ -122,16 +122,16 @@ static int find(struct dl_phdr_info *info, size_t size, void *arg)
 	return is_it;
 }
 
-static bool look(struct run *r)
+static bool scan_own_module(struct run *r)
 {
-	bool could = dl_iterate_phdr(find, r);
+	bool could = dl_iterate_phdr(find_own_module, r);
 
 	for (unsigned i = 0; i < r->segments && could; i++)
-		could = look_at_segment(r, &r->segment[i]);
+		could = scan_segment(r, &r->segment[i]);
 	return could;
 }
 
-static struct run *begin(uintptr_t at, struct kbi_ownsite_counts *c)
+static struct run *begin_site_run(uintptr_t at, struct kbi_ownsite_counts *c)
 {
 	struct run *r = kbi_sys_map(sizeof *r);
 
@@ -143,7 +143,7 @@ static struct run *begin(uintptr_t at, struct kbi_ownsite_counts *c)
 	return r;
 }
 
-static bool end(struct run *r, bool answer)
+static bool end_site_run(struct run *r, bool answer)
 {
 	kbi_sys_unmap(r, sizeof *r);
 	return answer;
@@ -151,14 +151,14 @@ static bool end(struct run *r, bool answer)
 
 bool kbi_ownsite_count(uintptr_t at, struct kbi_ownsite_counts *c)
 {
-	struct run *r = begin(at, c);
+	struct run *r = begin_site_run(at, c);
 
-	return r && end(r, look(r));
+	return r && end_site_run(r, scan_own_module(r));
 }
 
 /* ---- replacing ------------------------------------------------------------------------------- */
 
-static bool protect(const struct run *r, int protection)
+static bool protect_segments(const struct run *r, int protection)
 {
 	for (unsigned i = 0; i < r->segments; i++) {
 		uintptr_t from = (uintptr_t)r->segment[i].from & ~(uintptr_t)(KBI_PAGE - 1);
@@ -178,14 +178,14 @@ static bool write_code(struct run *r)
 	if (!kbi_libsite_unwind_begin(2 * r->sites) ||
 		!kbi_libsite_make_room(&r->pen, low, high, bytes))
 		return false;
-	if (!protect(r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
-		protect(r, PROT_READ | PROT_EXEC);
+	if (!protect_segments(r, PROT_READ | PROT_WRITE | PROT_EXEC)) {
+		protect_segments(r, PROT_READ | PROT_EXEC);
 		kbi_sys(SYS_munmap, r->pen.stub, bytes);
 		return false;
 	}
 	for (unsigned i = 0; i < r->sites; i++)
 		kbi_libsite_put(&r->pen, &r->site[i]);
-	protect(r, PROT_READ | PROT_EXEC);
+	protect_segments(r, PROT_READ | PROT_EXEC);
 	kbi_sys(SYS_mprotect, r->pen.end - bytes, bytes, PROT_READ | PROT_EXEC);
 	kbi_libsite_unwind_end();
 	return true;
@@ -194,15 +194,15 @@ static bool write_code(struct run *r)
 bool kbi_ownsite_replace(uintptr_t at, kbi_libsite_call *call)
 {
 	struct kbi_ownsite_counts c;
-	struct run *r = begin(at, &c);
+	struct run *r = begin_site_run(at, &c);
 
 	if (!r)
 		return false;
 	r->pen = (struct kbi_libsite_pen){ .call = call, .futex_only = true };
-	if (!look(r) || !c.futex || c.strange || c.waits)
-		return end(r, false);
+	if (!scan_own_module(r) || !c.futex || c.strange || c.waits)
+		return end_site_run(r, false);
 	kbi_libsite_unwind_find();
-	return end(r, write_code(r));
+	return end_site_run(r, write_code(r));
 }
 
 #else

@@ -88,15 +88,16 @@ __asm__(".text\n\t.p2align 4\n"
 
 _Static_assert(SYS_tkill == 200 && SYS_tgkill == 234, "in the code above");
 
-static uintptr_t door(unsigned i)
+static uintptr_t door_address(unsigned i)
 {
 	return (uintptr_t)kbi_plant_doors + i * DOOR_SIZE + DOOR_AT;
 }
 
 /* ---- doors ----------------------------------------------------------------------------------- */
 
-/* Frees a place. release: pairs with the CAS in take_free, which may be another thread's. */
-static void set_free(unsigned i)
+/* Frees a place. release: pairs with the CAS in take_hook_place, which may be another
+ * thread's. */
+static void free_hook_place(unsigned i)
 {
 	a_sub_rlx(&kbi_plant_in_use, 1);
 	a_store_rel(&kbi_plant_places[i].slot, NULL);
@@ -104,7 +105,7 @@ static void set_free(unsigned i)
 
 /* Returns the place that an earlier return address in this word has left: the word holds a new
  * return address, so the old place is void. Returns DOORS if there is none. */
-static unsigned find(const uintptr_t *slot)
+static unsigned find_hook_place(const uintptr_t *slot)
 {
 	unsigned i = 0;
 
@@ -114,22 +115,22 @@ static unsigned find(const uintptr_t *slot)
 }
 
 /* Frees the places of the owner, on whose stack we are, whose words have changed. */
-static void sweep(const void *owner)
+static void sweep_hook_places(const void *owner)
 {
 	for (unsigned i = 0; i < DOORS; i++) {
 		const uintptr_t *slot = a_load_rlx(&kbi_plant_places[i].slot);
 
-		if (slot && owners[i] == owner && *slot != door(i))
-			set_free(i);
+		if (slot && owners[i] == owner && *slot != door_address(i))
+			free_hook_place(i);
 	}
 }
 
-static unsigned take_free(uintptr_t *slot)
+static unsigned take_hook_place(uintptr_t *slot)
 {
 	for (unsigned i = 0; i < DOORS; i++) {
 		void *none = NULL;
 
-		/* acquire: pairs with the release in set_free */
+		/* acquire: pairs with the release in free_hook_place */
 		if (!a_load_rlx(&kbi_plant_places[i].slot) &&
 			a_cas_acq(&kbi_plant_places[i].slot, &none, slot)) {
 			a_add_rlx(&kbi_plant_in_use, 1);
@@ -201,16 +202,16 @@ bool kbi_plant(const void *owner, uintptr_t *slot, uintptr_t low, size_t bytes)
 	}
 	if ((uintptr_t)slot - low >= bytes || has_shadow_stack())
 		return false;
-	i = find(slot);
+	i = find_hook_place(slot);
 	if (i == DOORS && a_load_rlx(&kbi_plant_in_use))
-		sweep(owner);
+		sweep_hook_places(owner);
 	if (i == DOORS)
-		i = take_free(slot);
+		i = take_hook_place(slot);
 	if (i == DOORS)
 		return false;
 	owners[i] = owner;
 	kbi_plant_places[i].back = *slot;
-	*(volatile uintptr_t *)slot = door(i);
+	*(volatile uintptr_t *)slot = door_address(i);
 	return true;
 }
 
@@ -218,10 +219,10 @@ bool kbi_plant(const void *owner, uintptr_t *slot, uintptr_t low, size_t bytes)
 struct kbi_plant_signal kbi_plant_returned(uintptr_t *slot)
 {
 	static const struct kbi_plant_signal none;
-	unsigned i = find(slot);
+	unsigned i = find_hook_place(slot);
 
 	if (i < DOORS)
-		set_free(i);
+		free_hook_place(i);
 	return kbi_plant_asks ? kbi_plant_asks() : none;
 }
 
@@ -235,21 +236,21 @@ bool kbi_plant_is_door(uintptr_t at)
 	return at - (uintptr_t)kbi_plant_doors < DOORS * DOOR_SIZE;
 }
 
-static void forget(const void *owner, bool this)
+static void forget_hook_places(const void *owner, bool this)
 {
 	for (unsigned i = 0; i < DOORS; i++)
 		if (a_load_rlx(&kbi_plant_places[i].slot) && (owners[i] == owner) == this)
-			set_free(i);
+			free_hook_place(i);
 }
 
 void kbi_plant_forget_those(const void *owner)
 {
-	forget(owner, true);
+	forget_hook_places(owner, true);
 }
 
 void kbi_plant_forget_others(const void *owner)
 {
-	forget(owner, false);
+	forget_hook_places(owner, false);
 }
 
 #else

@@ -11,31 +11,31 @@
 
 /* ---- the hash -------------------------------------------------------------------------------- */
 
-static inline uint64_t turn(uint64_t x, unsigned bits)
+static inline uint64_t rotate_left(uint64_t x, unsigned bits)
 {
 	return x << bits | x >> (64 - bits);
 }
 
-static inline void mix(uint64_t v[4], unsigned rounds)
+static inline void mix_state(uint64_t v[4], unsigned rounds)
 {
 	while (rounds--) {
 		v[0] += v[1];
 		v[2] += v[3];
-		v[1] = turn(v[1], 13) ^ v[0];
-		v[3] = turn(v[3], 16) ^ v[2];
-		v[0] = turn(v[0], 32);
+		v[1] = rotate_left(v[1], 13) ^ v[0];
+		v[3] = rotate_left(v[3], 16) ^ v[2];
+		v[0] = rotate_left(v[0], 32);
 		v[2] += v[1];
 		v[0] += v[3];
-		v[1] = turn(v[1], 17) ^ v[2];
-		v[3] = turn(v[3], 21) ^ v[0];
-		v[2] = turn(v[2], 32);
+		v[1] = rotate_left(v[1], 17) ^ v[2];
+		v[3] = rotate_left(v[3], 21) ^ v[0];
+		v[2] = rotate_left(v[2], 32);
 	}
 }
 
-static inline void take(uint64_t v[4], uint64_t word)
+static inline void absorb_word(uint64_t v[4], uint64_t word)
 {
 	v[3] ^= word;
-	mix(v, 2);
+	mix_state(v, 2);
 	v[0] ^= word;
 }
 
@@ -46,17 +46,17 @@ uint64_t kbi_random_hash(const uint64_t key[2], uint64_t a, uint64_t b)
 	uint64_t v[4] = { key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
 			  key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573) };
 
-	take(v, a);
-	take(v, b);
-	take(v, (uint64_t)16 << 56);
+	absorb_word(v, a);
+	absorb_word(v, b);
+	absorb_word(v, (uint64_t)16 << 56);
 	v[2] ^= 0xff;
-	mix(v, 4);
+	mix_state(v, 4);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 /* ---- sources of random bytes ----------------------------------------------------------------- */
 
-static bool from_kernel(void *p, size_t n)
+static bool fill_from_kernel(void *p, size_t n)
 {
 	long r, fd;
 
@@ -71,7 +71,7 @@ static bool from_kernel(void *p, size_t n)
 	return r == (long)n;
 }
 
-static void from_start(char *p, size_t n)
+static void fill_from_start(char *p, size_t n)
 {
 	static a64 count;
 	static a32 told;
@@ -96,6 +96,6 @@ static void from_start(char *p, size_t n)
 
 void kbi_random(void *p, size_t n)
 {
-	if (!from_kernel(p, n))
-		from_start(p, n);
+	if (!fill_from_kernel(p, n))
+		fill_from_start(p, n);
 }

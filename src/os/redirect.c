@@ -48,21 +48,21 @@ static uintptr_t pointer_in(const struct module *m, ElfW(Sxword) tag)
 	return 0;
 }
 
-static bool begins(const char *s, const char *with)
+static bool begins_with(const char *s, const char *with)
 {
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
 /* Returns true for libc's modules: in older glibc, threads, clocks and the loader's functions are
  * in separate libraries. */
-static bool is_libcs(const struct module *m)
+static bool is_libc_module(const struct module *m)
 {
 	static const char *const names[] = { "libc.so.", "libpthread.so.", "librt.so.", "libdl.so." };
 	const char *text = (const char *)pointer_in(m, DT_STRTAB);
 
 	for (const ElfW(Dyn) *d = m->dynamic; text && d->d_tag != DT_NULL; d++)
 		for (size_t i = 0; d->d_tag == DT_SONAME && i < kbi_countof(names); i++)
-			if (begins(text + d->d_un.d_val, names[i]))
+			if (begins_with(text + d->d_un.d_val, names[i]))
 				return true;
 	return false;
 }
@@ -74,7 +74,7 @@ static size_t index_of(const struct walk *w, const ElfW(Sym) *ours)
 	return (size_t)(ours - w->first);
 }
 
-static void cover(const char *name, const ElfW(Sym) *ours, void *arg)
+static void cover_symbol(const char *name, const ElfW(Sym) *ours, void *arg)
 {
 	const struct walk *w = arg;
 	size_t i = index_of(w, ours);
@@ -92,7 +92,7 @@ static bool is_covered(const struct walk *w, const ElfW(Sym) *ours)
 
 /* Points libc's entry at our symbol. The entry takes our type: an entry that a function of libc
  * chose (IFUNC) becomes a plain function. */
-static void move(const struct walk *w, ElfW(Sym) *entry, const ElfW(Sym) *ours)
+static void redirect_entry(const struct walk *w, ElfW(Sym) *entry, const ElfW(Sym) *ours)
 {
 	if (moved_n == MOST)
 		return;
@@ -102,7 +102,7 @@ static void move(const struct walk *w, ElfW(Sym) *entry, const ElfW(Sym) *ours)
 	entry->st_value = w->us.base + ours->st_value - w->at.base;
 }
 
-static void move_all(const char *name, const ElfW(Sym) *ours, void *arg)
+static void redirect_symbol(const char *name, const ElfW(Sym) *ours, void *arg)
 {
 	const struct walk *w = arg;
 	const ElfW(Sym) *found[VERSIONS];
@@ -110,14 +110,14 @@ static void move_all(const char *name, const ElfW(Sym) *ours, void *arg)
 		kbi_names_symbols(w->at.base, w->at.dynamic, name, found, VERSIONS);
 
 	while (n-- > 0)
-		move(w, (ElfW(Sym) *)(uintptr_t)found[n], ours);
+		redirect_entry(w, (ElfW(Sym) *)(uintptr_t)found[n], ours);
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
 /* Changes the protection of the pages that hold the module's symbols, up to its strings: the rights
  * of the file plus `more`. */
-static bool protect(const struct dl_phdr_info *info, const struct module *m, int more)
+static bool protect_symbols(const struct dl_phdr_info *info, const struct module *m, int more)
 {
 	uintptr_t low = pointer_in(m, DT_SYMTAB), high = pointer_in(m, DT_STRTAB);
 
@@ -137,17 +137,17 @@ static bool protect(const struct dl_phdr_info *info, const struct module *m, int
 	return false;
 }
 
-static void redirect(const struct dl_phdr_info *info, struct walk *w)
+static void redirect_module(const struct dl_phdr_info *info, struct walk *w)
 {
-	if (!protect(info, &w->at, PROT_WRITE)) {
+	if (!protect_symbols(info, &w->at, PROT_WRITE)) {
 		w->failed = true;
 		return;
 	}
-	kbi_names_each(w->us.base, w->us.dynamic, move_all, w);
-	protect(info, &w->at, 0);
+	kbi_names_each(w->us.base, w->us.dynamic, redirect_symbol, w);
+	protect_symbols(info, &w->at, 0);
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *arg)
+static int visit_redirect_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct walk *w = arg;
 
@@ -161,13 +161,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
 	if (w->at.dynamic == _DYNAMIC) {
 		w->us = w->at;
 		w->first = (const ElfW(Sym) *)pointer_in(&w->us, DT_SYMTAB);
-	} else if (is_libcs(&w->at)) {
+	} else if (is_libc_module(&w->at)) {
 		if (!w->us.base)
 			return 1;
 		w->past_libc = true;
-		redirect(info, w);
+		redirect_module(info, w);
 	} else if (w->us.base && w->wrapped && !w->past_libc) {
-		kbi_names_each(w->us.base, w->us.dynamic, cover, w);
+		kbi_names_each(w->us.base, w->us.dynamic, cover_symbol, w);
 	}
 	return 0;
 }
@@ -181,11 +181,11 @@ bool kbi_redirect(bool wrapped)
 	if (at < 0 && at > -4096)
 		return false;
 	moved = (struct moved *)at;
-	dl_iterate_phdr(visit, &w);
+	dl_iterate_phdr(visit_redirect_module, &w);
 	return !w.failed && moved_n;
 }
 
-static uintptr_t original(const ElfW(Sym) *entry)
+static uintptr_t original_value(const ElfW(Sym) *entry)
 {
 	for (unsigned i = 0; i < moved_n; i++)
 		if (moved[i].entry == entry)
@@ -201,7 +201,7 @@ bool kbi_redirect(bool wrapped)
 	return true;
 }
 
-static uintptr_t original(const ElfW(Sym) *entry)
+static uintptr_t original_value(const ElfW(Sym) *entry)
 {
 	return entry->st_value;
 }
@@ -216,6 +216,7 @@ unsigned kbi_redirect_originals(uintptr_t base, const ElfW(Dyn) *dynamic, const 
 	unsigned n = kbi_names_symbols(base, dynamic, name, found, most < AT_ONCE ? most : AT_ONCE);
 
 	for (unsigned i = 0; i < n; i++)
-		p[i] = (struct kbi_redirect_place){ base + original(found[i]), found[i]->st_size };
+		p[i] = (struct kbi_redirect_place){ base + original_value(found[i]),
+			found[i]->st_size };
 	return n;
 }

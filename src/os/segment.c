@@ -32,7 +32,7 @@ bool kbi_segment_filtered(void)
 	return kbi_sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == FILTERED;
 }
 
-static bool is_wanted(void)
+static bool are_segments_wanted(void)
 {
 	if (!KBI_HAVE_SEGMENTS || kbi_options.body == KBI_OPT_BODY_PROCESS ||
 		kbi_options.segments == KBI_OPT_SEGMENTS_NO)
@@ -46,7 +46,7 @@ static bool is_wanted(void)
 
 /* Returns a random address in the window, so that stacks cannot be guessed. The search wraps round
  * at the window's end. */
-static uint64_t somewhere(void)
+static uint64_t random_window_address(void)
 {
 	uint64_t r;
 
@@ -56,8 +56,8 @@ static uint64_t somewhere(void)
 
 void kbi_segment_setup(void)
 {
-	segments.at = somewhere();
-	a_store_rlx(&kbi_segment_open, is_wanted());
+	segments.at = random_window_address();
+	a_store_rlx(&kbi_segment_open, are_segments_wanted());
 }
 
 void kbi_segment_close(void)
@@ -72,7 +72,7 @@ void kbi_segment_stop(void)
 	a_store_rlx(&kbi_segment_open, false);
 }
 
-static void *map_at(uint64_t at, size_t bytes)
+static void *map_block_at(uint64_t at, size_t bytes)
 {
 	void *p = kbi_sys_mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
 		MAP_NORESERVE | MAP_FIXED_NOREPLACE);
@@ -94,7 +94,7 @@ void *kbi_segment_map(size_t bytes)
 
 		if (segments.at + bytes > HIGH)
 			segments.at = LOW;
-		p = map_at(segments.at, bytes);
+		p = map_block_at(segments.at, bytes);
 		segments.at += p ? bytes : STEP;
 		if (p)
 			return p;
@@ -104,7 +104,7 @@ void *kbi_segment_map(size_t bytes)
 }
 
 /* Under the lock: makes the next descriptor. Returns its selector; 0: none is left. */
-static unsigned next_one(void *tp)
+static unsigned make_next_descriptor(void *tp)
 {
 	unsigned selector = 0;
 
@@ -125,7 +125,7 @@ kbi_tpword kbi_segment_give(void *tp)
 	if ((uint64_t)(uintptr_t)tp >= HIGH)
 		return (kbi_tpword)tp;
 	kbi_lock_take(&segments.lock);
-	selector = next_one(tp);
+	selector = make_next_descriptor(tp);
 	kbi_lock_leave(&segments.lock);
 	return (kbi_tpword)((uint64_t)(uintptr_t)tp | selector << KBI_SEGMENT_SHIFT);
 }

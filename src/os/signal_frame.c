@@ -58,7 +58,7 @@ static uintptr_t frame_high(const siginfo_t *info, const void *context)
 }
 
 /* Copies without a sanitizer's knowledge: it has not seen the kernel's writes either. */
-static void copy(uintptr_t to, uintptr_t from, size_t bytes)
+static void copy_frame(uintptr_t to, uintptr_t from, size_t bytes)
 {
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
@@ -72,7 +72,7 @@ void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintpt
 
 	if (to < low + LEAST || to > top)
 		return;
-	copy(to, from, end - from);
+	copy_frame(to, from, end - from);
 	if (uc->uc_mcontext.fpregs)
 		uc->uc_mcontext.fpregs = (fpregset_t)((uintptr_t)uc->uc_mcontext.fpregs + by);
 	__asm__ volatile("movq %0, %%rsp\n\tmovq %1, %%rbp\n\tjmp *%%rax"
@@ -125,7 +125,7 @@ uintptr_t kbi_signal_frame_interrupted(const void *context)
 }
 
 /* Returns the record that points to further records, or NULL. */
-static struct record *more_of(ucontext_t *uc)
+static struct record *find_more_record(ucontext_t *uc)
 {
 	char *at = (char *)uc->uc_mcontext.__reserved, *end = at + sizeof(uc->uc_mcontext.__reserved);
 	struct record *r = (struct record *)at;
@@ -141,14 +141,14 @@ static struct record *more_of(ucontext_t *uc)
 /* Returns the address of the frame record, which ends the frame. */
 static uintptr_t frame_record(ucontext_t *uc)
 {
-	const struct record *r = more_of(uc);
+	const struct record *r = find_more_record(uc);
 	uintptr_t end = (uintptr_t)(uc + 1), rest = r ? (uintptr_t)r->data + r->data_bytes : 0;
 
 	return ((rest > end ? rest : end) + ALIGNED - 1) & -(uintptr_t)ALIGNED;
 }
 
 /* Copies without a sanitizer's knowledge: it has not seen the kernel's writes either. */
-static void copy(uintptr_t to, uintptr_t from, uintptr_t end)
+static void copy_frame(uintptr_t to, uintptr_t from, uintptr_t end)
 {
 	uint64_t a, b;
 
@@ -169,8 +169,8 @@ void kbi_signal_frame_move(siginfo_t *info, void *context, uintptr_t low, uintpt
 
 	if (to < low + LEAST || to > top)
 		return;
-	copy(to, from, end);
-	more = more_of(uc);
+	copy_frame(to, from, end);
+	more = find_more_record(uc);
 	if (more)
 		more->data += by;
 	{

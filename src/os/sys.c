@@ -149,7 +149,7 @@ void kbi_sys_write(int fd, const char *text, size_t n)
 
 /* Returns the length of a control character at `text`: 2 for U+0080 to U+009F, else 1; 0: no
  * control character. */
-static size_t control(const char *text, size_t n)
+static size_t control_length(const char *text, size_t n)
 {
 	unsigned char c = (unsigned char)text[0], next = n > 1 ? (unsigned char)text[1] : 0;
 
@@ -163,11 +163,11 @@ void kbi_sys_harmless(char *text, size_t n)
 	size_t bytes;
 
 	for (size_t i = 0; i < n; i++)
-		for (bytes = control(text + i, n - i); bytes > 0; bytes--)
+		for (bytes = control_length(text + i, n - i); bytes > 0; bytes--)
 			text[i + bytes - 1] = '?';
 }
 
-static void message(const char *format, va_list ap)
+static void write_message(const char *format, va_list ap)
 {
 	char line[512] = "kochab: ";
 	size_t start = strlen(line);
@@ -196,7 +196,7 @@ void kbi_sys_message(const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	message(format, ap);
+	write_message(format, ap);
 	va_end(ap);
 }
 
@@ -205,7 +205,7 @@ void kbi_sys_fatal(const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	message(format, ap);
+	write_message(format, ap);
 	va_end(ap);
 	abort();
 }
@@ -283,7 +283,7 @@ size_t kbi_sys_reserve(size_t wanted)
 		wanted < LEAST ? wanted : LEAST;
 }
 
-static uint64_t ns_of(struct timespec t)
+static uint64_t timespec_to_ns(struct timespec t)
 {
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
@@ -293,7 +293,7 @@ uint64_t kbi_sys_now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return ns_of(t);
+	return timespec_to_ns(t);
 }
 
 uint64_t kbi_sys_clock(int clock)
@@ -302,5 +302,5 @@ uint64_t kbi_sys_clock(int clock)
 
 	if (kbi_sys(SYS_clock_gettime, clock, &t) != 0)
 		return 0;
-	return ns_of(t);
+	return timespec_to_ns(t);
 }

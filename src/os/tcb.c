@@ -116,7 +116,7 @@ extern void __tsan_init(void) __attribute__((weak));
 extern void __msan_init(void) __attribute__((weak));
 extern void __hwasan_init(void) __attribute__((weak));
 
-static const char *cannot(void)
+static const char *why_no_blocks(void)
 {
 	if (!KBI_HAVE_TP)
 		return "this port cannot set the thread pointer";
@@ -127,7 +127,7 @@ static const char *cannot(void)
 	return NULL;
 }
 
-static enum kbi_tcb_mode choose(enum kbi_tcb_mode wanted)
+static enum kbi_tcb_mode choose_block_mode(enum kbi_tcb_mode wanted)
 {
 	if (wanted == KBI_TCB_DONOR)
 		return KBI_TCB_DONOR;
@@ -177,7 +177,7 @@ static size_t least_slab(enum kbi_tcb_mode how)
 
 int kbi_tcb_setup(void *self_tls, enum kbi_tcb_mode wanted)
 {
-	const char *problem = cannot();
+	const char *problem = why_no_blocks();
 	int err = ENOTSUP;
 
 	if (kbi_tcb_available)
@@ -191,7 +191,7 @@ int kbi_tcb_setup(void *self_tls, enum kbi_tcb_mode wanted)
 	if (!kbi_tcb_reset_find(&why))
 		return ENOTSUP;
 	why = "";
-	mode = choose(wanted);
+	mode = choose_block_mode(wanted);
 	tell_mode(wanted);
 	kbi_tcb_reset_watch();
 	slab_min = least_slab(mode);
@@ -228,8 +228,8 @@ size_t kbi_tcb_slab_min(void)
 enum { FRESH, STALE, RENEWING };
 static a32 sentinels;
 
-/* release: the learnt layout; pairs with the acquire in renew and in its callers */
-static int renew_now(void)
+/* release: the learnt layout; pairs with the acquire in renew_sentinels and in its callers */
+static int renew_sentinels_now(void)
 {
 	const char *problem;
 	int err = kbi_tcb_layout_renew();
@@ -242,25 +242,25 @@ static int renew_now(void)
 	return err;
 }
 
-static KBI_NOINLINE int renew(void)
+static KBI_NOINLINE int renew_sentinels(void)
 {
 	for (;;) {
 		uint32_t state = STALE;
 
-		if (a_cas_acq(&sentinels, &state, RENEWING)) /* partner: renew_now */
-			return renew_now();
+		if (a_cas_acq(&sentinels, &state, RENEWING)) /* partner: renew_sentinels_now */
+			return renew_sentinels_now();
 		if (state == FRESH)
 			return 0;
 		kbi_lock_await(&sentinels, RENEWING);
 	}
 }
 
-static int make(struct kbi_tcb *t, enum kbi_tcb_mode how)
+static int make_block(struct kbi_tcb *t, enum kbi_tcb_mode how)
 {
 	int err;
 
-	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_now */
-		err = renew();
+	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_sentinels_now */
+		err = renew_sentinels();
 		if (err)
 			return err;
 	}
@@ -272,22 +272,23 @@ static int make(struct kbi_tcb *t, enum kbi_tcb_mode how)
 	return err;
 }
 
-static uint32_t id_of(uint32_t number)
+static uint32_t id_of_number(uint32_t number)
 {
 	if (number < KBI_TCB_ID_TURNING)
 		return number;
 	return KBI_TCB_ID_STILL + (number - KBI_TCB_ID_TURNING) % (KBI_TCB_ID_LIMIT - KBI_TCB_ID_STILL);
 }
 
-static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number, void *self,
-		   enum kbi_tcb_mode how)
+static int make_block_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned number,
+			 void *self, enum kbi_tcb_mode how)
 {
 	int err;
 
-	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size, .id = id_of(number) };
+	*t = (struct kbi_tcb){ .slab_low = slab_low, .slab_size = slab_size,
+		.id = id_of_number(number) };
 	if (!enter_gate_perhaps())
 		return EBUSY;
-	err = make(t, how);
+	err = make_block(t, how);
 	leave_gate();
 	if (!err)
 		*kbi_tcb_self_word(t) = self;
@@ -296,7 +297,7 @@ static int make_in(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned
 
 /* Shrinks the slab to multiples of 16: it may be a program's own stack, of any alignment.
  * Sanitizers ask libc for the bounds and want them at multiples of 8. */
-static void align(void **low, size_t *size)
+static void align_slab(void **low, size_t *size)
 {
 	uintptr_t from = ((uintptr_t)*low + 15) & ~(uintptr_t)15,
 		end = ((uintptr_t)*low + *size) & ~(uintptr_t)15;
@@ -309,10 +310,10 @@ int kbi_tcb_make(struct kbi_tcb *t, void *slab_low, size_t slab_size, unsigned n
 {
 	if (!kbi_tcb_available)
 		return ENOTSUP;
-	align(&slab_low, &slab_size);
+	align_slab(&slab_low, &slab_size);
 	if (slab_size < kbi_tcb_slab_min())
 		return EINVAL;
-	return make_in(t, slab_low, slab_size, number, self, KBI_TCB_TEMPLATE);
+	return make_block_in(t, slab_low, slab_size, number, self, KBI_TCB_TEMPLATE);
 }
 
 bool kbi_tcb_can_end(void)
@@ -327,10 +328,10 @@ int kbi_tcb_make_to_end(struct kbi_tcb *t, void *slab_low, size_t slab_size,
 
 	if (!kbi_tcb_available || !kbi_tcb_can_end())
 		return ENOTSUP;
-	align(&slab_low, &slab_size);
+	align_slab(&slab_low, &slab_size);
 	if (slab_size < least_slab(how))
 		return EINVAL;
-	return make_in(t, slab_low, slab_size, number, self, how);
+	return make_block_in(t, slab_low, slab_size, number, self, how);
 }
 
 int kbi_tcb_destroy(struct kbi_tcb *t)
@@ -351,9 +352,9 @@ int kbi_tcb_destroy(struct kbi_tcb *t)
 
 void kbi_tcb_clear(struct kbi_tcb *t)
 {
-	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_now */
+	if (kbi_unlikely(a_load_acq(&sentinels) != FRESH)) { /* partner: renew_sentinels_now */
 		enter_gate();
-		renew(); /* if it fails the next make tries again */
+		renew_sentinels(); /* if it fails the next make tries again */
 		leave_gate();
 	}
 	kbi_tcb_reset_values(t);

@@ -3,8 +3,8 @@
  * kernel, saves its context in libc's start of the thread, and leaves by a bare exit. To end a
  * block, a new kernel thread goes on from that context, returns into libc and ends there as any
  * thread does.
- * Callers: tcb, tcb_layout. donor_main and revive run on the slab. No locks; waits for the
- * kernel. */
+ * Callers: tcb, tcb_layout. donor_main and revive_donor run on the slab. No locks; waits for
+ * the kernel. */
 #include "os/tcb_priv.h"
 
 #include "base/san.h"
@@ -89,7 +89,7 @@ static bool has_rseq(void)
 /* Unregisters the rseq area of the block at tp, if libc has registered it; then the kernel has
  * written to it. The kernel wants the registered length: 32, or from glibc 2.40 on the length that
  * the kernel offers. libc's __rseq_size does not help: the drop-in overrides it. */
-static void rseq_off(char *tp)
+static void unregister_rseq(char *tp)
 {
 	static a32 said;
 	char *area = tp + __rseq_offset;
@@ -119,7 +119,7 @@ void kbi_tcb_leave_rseq(void)
 {
 #if KBI_HAVE_TP
 	if (has_rseq())
-		rseq_off((char *)kbi_tp_get());
+		unregister_rseq((char *)kbi_tp_get());
 #endif
 }
 
@@ -130,7 +130,7 @@ void kbi_tcb_leave_block(void)
 
 #if KBI_HAVE_TP
 	if (has_rseq())
-		rseq_off((char *)kbi_tp_get());
+		unregister_rseq((char *)kbi_tp_get());
 #endif
 	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
 	kbi_sys(SYS_set_tid_address, &cleared.v_);
@@ -141,7 +141,7 @@ void kbi_tcb_leave_block(void)
 static void forget_block(struct kbi_tcb *t)
 {
 	if (has_rseq())
-		rseq_off((char *)t->tp);
+		unregister_rseq((char *)t->tp);
 	kbi_sys(SYS_set_robust_list, NULL, 3 * sizeof(long));
 	kbi_sys(SYS_set_tid_address, &t->alive.v_);
 }
@@ -208,7 +208,7 @@ static void restore_signals(uint64_t mask)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
-static int create(struct kbi_tcb *t)
+static int create_donor(struct kbi_tcb *t)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -224,7 +224,7 @@ static int create(struct kbi_tcb *t)
 }
 
 /* Sets the thread's own stack: all below the saved frames. */
-static void measure(struct kbi_tcb *t)
+static void measure_donor_stack(struct kbi_tcb *t)
 {
 	uintptr_t low = ((uintptr_t)t->slab_low + 15) & ~(uintptr_t)15;
 	uintptr_t top = (uintptr_t)t->frames.sp & ~(uintptr_t)15;
@@ -243,13 +243,13 @@ int kbi_tcb_donor_make(struct kbi_tcb *t)
 
 	a_store_rlx(&t->alive, 1);
 	t->exit = take_exit();
-	err = create(t);
+	err = create_donor(t);
 	if (!err)
 		wait_gone(t);
 	give_exit(t->exit);
 	restore_signals(mask);
 	if (!err)
-		measure(t);
+		measure_donor_stack(t);
 	return err;
 }
 
@@ -272,7 +272,7 @@ struct run {
 };
 
 /* Runs on the new kernel thread. libc reads the kernel's number as long as it runs. */
-static int run_it(void *on_stack)
+static int run_block_thread(void *on_stack)
 {
 	struct run r = *(struct run *)on_stack;
 
@@ -290,7 +290,7 @@ int kbi_tcb_run(struct kbi_tcb *t, void (*fn)(void *arg), void *arg)
 	int saved = errno, tid;
 
 	*(struct run *)(void *)top = (struct run){ t, fn, arg };
-	tid = clone_into(t, run_it, top, top);
+	tid = clone_into(t, run_block_thread, top, top);
 	errno = saved;
 	if (tid >= 0)
 		return 0;
@@ -299,7 +299,7 @@ int kbi_tcb_run(struct kbi_tcb *t, void (*fn)(void *arg), void *arg)
 }
 
 /* Runs on a new kernel thread, in the block, on the free part of its stack. */
-static KBI_NO_ASAN int revive(void *arg)
+static KBI_NO_ASAN int revive_donor(void *arg)
 {
 	struct kbi_tcb *t = arg;
 
@@ -317,7 +317,7 @@ int kbi_tcb_donor_end(struct kbi_tcb *t)
 	KBI_TCB_WRITTEN(t->stack_low, t->stack_size);
 	/* it runs on a kernel thread of its own, not on a virtual processor */
 	*kbi_tcb_self_word(t) = NULL;
-	tid = clone_into(t, revive, top, t);
+	tid = clone_into(t, revive_donor, top, t);
 	if (tid >= 0)
 		wait_gone(t);
 	else

@@ -40,7 +40,7 @@ struct kbi_tcb_sentinel kbi_tcb_sentinel[2];
 extern void __asan_init(void) __attribute__((weak));
 extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc >= 2.35 */
 
-static bool covers(const struct dl_phdr_info *object, const void *address)
+static bool covers_address(const struct dl_phdr_info *object, const void *address)
 {
 	uintptr_t a = (uintptr_t)address - object->dlpi_addr;
 
@@ -80,7 +80,7 @@ bool kbi_tcb_made_through_asan(void)
 
 static bool is_sanitizer(const struct dl_phdr_info *object)
 {
-	return kbi_tcb_made_through_asan() && covers(object, asan_init());
+	return kbi_tcb_made_through_asan() && covers_address(object, asan_init());
 }
 
 bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)
@@ -88,13 +88,13 @@ bool kbi_tcb_layout_foreign(const struct dl_phdr_info *object)
 	uintptr_t loader = getauxval(AT_BASE);
 
 #if KBI_TCB_GLIBC
-	if (covers(object, (const void *)gnu_get_libc_version))
+	if (covers_address(object, (const void *)gnu_get_libc_version))
 		return true;
 #endif
 	if (loader && object->dlpi_addr == loader)
 		return true;
 	/* the allocator's TLS word names the kernel thread that runs, not the thread */
-	if (kbi_context_added() && covers(object, kbi_context_added()))
+	if (kbi_context_added() && covers_address(object, kbi_context_added()))
 		return true;
 	return object->dlpi_name[0] && is_sanitizer(object);
 }
@@ -233,7 +233,7 @@ static void note_born_keys(void)
 
 /* Finds the byte that went from 0 to 1 when the thread first stored a value, beside the value's own
  * slot. */
-static void look_at_keys(struct kbi_tcb *t)
+static void probe_keys_used(struct kbi_tcb *t)
 {
 	char *pd = (char *)t->pthread;
 	size_t size = control_block_size(t);
@@ -294,7 +294,7 @@ static int find_keys(void)
 	/* if the program has all keys, the first of its own serves: the donor has no value for it */
 	own = kbi_real.pthread_key_create(&k->key, NULL) == 0;
 	key_probe = k;
-	kbi_tcb_donor_look = look_at_keys;
+	kbi_tcb_donor_look = probe_keys_used;
 	err = kbi_tcb_donor_make(&probe);
 	kbi_tcb_donor_look = NULL;
 	if (own)
@@ -323,7 +323,7 @@ struct modules {
 	struct module at[KBI_TCB_SPANS];
 };
 
-static enum module_kind kind_of(const struct dl_phdr_info *object, const ElfW(Phdr) *tls,
+static enum module_kind kind_of_module(const struct dl_phdr_info *object, const ElfW(Phdr) *tls,
 	ptrdiff_t from)
 {
 	if (kbi_tcb_layout_foreign(object))
@@ -358,7 +358,7 @@ static int add_module(struct dl_phdr_info *object, size_t size, void *arg)
 		m->too_many |= m->n == KBI_TCB_SPANS;
 		if (!m->too_many)
 			m->at[m->n++] = (struct module){ { from, p->p_memsz }, object->dlpi_tls_modid,
-							 kind_of(object, p, from) };
+							 kind_of_module(object, p, from) };
 	}
 	return 0;
 }
@@ -416,7 +416,7 @@ static bool add_but_self(struct kbi_tcb_spans *s, ptrdiff_t from, ptrdiff_t to)
 }
 
 /* Divides static TLS into plain modules, foreign modules, and room between and beyond them. */
-static bool lay_out(struct modules *m)
+static bool lay_out_static_tls(struct modules *m)
 {
 	ptrdiff_t at = kbi_tcb_layout.tls_from;
 	bool ok = !m->too_many;
@@ -489,7 +489,7 @@ static void find_tls(void)
 		return;
 	modules = (struct modules){ .tp = kbi_tp_get() };
 	dl_iterate_phdr(add_module, &modules);
-	kbi_tcb_layout.image = lay_out(&modules) && check_dtv(&modules);
+	kbi_tcb_layout.image = lay_out_static_tls(&modules) && check_dtv(&modules);
 	if (kbi_tcb_layout.image)
 		find_watch(&modules);
 }

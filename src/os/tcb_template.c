@@ -46,7 +46,7 @@ static void unlock_list(void)
 	kbi_lock_leave(&list_lock);
 }
 
-static uint64_t *word(const struct kbi_tcb *t, ptrdiff_t at)
+static uint64_t *word_of_block(const struct kbi_tcb *t, ptrdiff_t at)
 {
 	return (uint64_t *)((char *)t->tp + at);
 }
@@ -58,12 +58,12 @@ static struct node *node_of(const struct kbi_tcb *t)
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-static const struct kbi_tcb *old_one(void)
+static const struct kbi_tcb *older_sentinel(void)
 {
 	return &kbi_tcb_sentinel[0].tcb;
 }
 
-static const struct kbi_tcb *young_one(void)
+static const struct kbi_tcb *younger_sentinel(void)
 {
 	return &kbi_tcb_sentinel[1].tcb;
 }
@@ -72,13 +72,13 @@ static const struct kbi_tcb *young_one(void)
  * between. */
 static bool find_list(void)
 {
-	size_t size = (size_t)((char *)young_one()->tp > (char *)young_one()->pthread
-				       ? (char *)young_one()->tp - (char *)young_one()->pthread
-				       : (ptrdiff_t)kbi_tcb_layout.above);
+	size_t size = (size_t)((char *)younger_sentinel()->tp > (char *)younger_sentinel()->pthread
+		? (char *)younger_sentinel()->tp - (char *)younger_sentinel()->pthread
+		: (ptrdiff_t)kbi_tcb_layout.above);
 
 	for (size_t o = 0; o + sizeof(struct node) <= size; o += sizeof(void *)) {
-		struct node *old = (struct node *)(old_one()->pthread + o);
-		struct node *young = (struct node *)(young_one()->pthread + o);
+		struct node *old = (struct node *)(older_sentinel()->pthread + o);
+		struct node *young = (struct node *)(younger_sentinel()->pthread + o);
 
 		if (young->next != old || old->prev != young)
 			continue;
@@ -88,21 +88,21 @@ static bool find_list(void)
 	return false;
 }
 
-static bool is_at(ptrdiff_t at, const void *p, size_t size)
+static bool overlaps_field(ptrdiff_t at, const void *p, size_t size)
 {
-	ptrdiff_t from = (const char *)p - (char *)young_one()->tp;
+	ptrdiff_t from = (const char *)p - (char *)younger_sentinel()->tp;
 
 	return at + (ptrdiff_t)sizeof(uint64_t) > from && at < from + (ptrdiff_t)size;
 }
 
 /* Returns true for words that kbi_tcb_template_make writes itself. */
-static bool is_own(ptrdiff_t at)
+static bool is_rewritten_word(ptrdiff_t at)
 {
-	const struct kbi_tcb *t = young_one();
+	const struct kbi_tcb *t = younger_sentinel();
 
-	return at == KBI_TCB_DTV || is_at(at, kbi_tcb_tid_word(t), sizeof(uint32_t)) ||
-	       is_at(at, node_of(t), sizeof(struct node)) || at == tmpl.low_at || at == tmpl.size_at ||
-	       at == kbi_tcb_layout.self;
+	return at == KBI_TCB_DTV || overlaps_field(at, kbi_tcb_tid_word(t), sizeof(uint32_t)) ||
+	       overlaps_field(at, node_of(t), sizeof(struct node)) || at == tmpl.low_at ||
+	       at == tmpl.size_at || at == kbi_tcb_layout.self;
 }
 
 static bool points_into(const struct kbi_tcb *t, uint64_t v)
@@ -115,8 +115,8 @@ static bool points_into(const struct kbi_tcb *t, uint64_t v)
 /* Learns the meaning of a word that differs. Returns false if it is not known. */
 static bool learn_difference(ptrdiff_t at)
 {
-	const struct kbi_tcb *o = old_one(), *y = young_one();
-	uint64_t a = *word(o, at), b = *word(y, at);
+	const struct kbi_tcb *o = older_sentinel(), *y = younger_sentinel();
+	uint64_t a = *word_of_block(o, at), b = *word_of_block(y, at);
 
 	if (a == (uintptr_t)o->slab_low && b == (uintptr_t)y->slab_low) {
 		tmpl.low_at = at;
@@ -143,7 +143,8 @@ static bool learn_words(ptrdiff_t *bad)
 	tmpl.low_at = tmpl.size_at = KBI_TCB_NONE;
 	for (ptrdiff_t at = -(ptrdiff_t)kbi_tcb_layout.below;
 		at < (ptrdiff_t)kbi_tcb_layout.above; at += 8) {
-		if (*word(old_one(), at) == *word(young_one(), at) || is_own(at))
+		if (*word_of_block(older_sentinel(), at) ==
+			*word_of_block(younger_sentinel(), at) || is_rewritten_word(at))
 			continue;
 		*bad = at;
 		if (!learn_difference(at))
@@ -158,7 +159,7 @@ static bool comes_out_right(ptrdiff_t *bad)
 {
 	size_t size = kbi_tcb_layout.below + kbi_tcb_layout.above + kbi_tcb_layout.align + SCRATCH;
 	struct kbi_tcb *t = kbi_sys_map(sizeof(*t)); /* stays: it is on libc's list now */
-	const struct kbi_tcb *y = young_one();
+	const struct kbi_tcb *y = younger_sentinel();
 
 	*bad = 0;
 	if (!t)
@@ -169,10 +170,11 @@ static bool comes_out_right(ptrdiff_t *bad)
 		return false;
 	*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
 	for (ptrdiff_t at = kbi_tcb_layout.tls_from; at < (ptrdiff_t)kbi_tcb_layout.above; at += 8) {
-		uint64_t have = *word(t, at), want = *word(y, at);
+		uint64_t have = *word_of_block(t, at), want = *word_of_block(y, at);
 
 		*bad = at;
-		if (!is_own(at) && have != want && have - want != (uint64_t)((char *)t->tp - (char *)y->tp))
+		if (!is_rewritten_word(at) && have != want &&
+			have - want != (uint64_t)((char *)t->tp - (char *)y->tp))
 			return false;
 	}
 	return true;
@@ -202,7 +204,7 @@ static void ask_count(void)
 	}
 }
 
-static const char *learn(ptrdiff_t *bad)
+static const char *learn_template(ptrdiff_t *bad)
 {
 	a_store_rlx(&list_lock, 0); /* in a child of fork another thread may have held it */
 	if (!KBI_TCB_TLS_BELOW)
@@ -227,7 +229,7 @@ bool kbi_tcb_template_learn(const char **why)
 {
 	static char text[128];
 	ptrdiff_t bad = 0;
-	const char *problem = learn(&bad);
+	const char *problem = learn_template(&bad);
 
 	if (!problem)
 		return true;
@@ -238,9 +240,9 @@ bool kbi_tcb_template_learn(const char **why)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static bool place(struct kbi_tcb *t)
+static bool place_copy(struct kbi_tcb *t)
 {
-	const struct kbi_tcb *y = young_one();
+	const struct kbi_tcb *y = younger_sentinel();
 	uintptr_t end = (uintptr_t)t->slab_low + t->slab_size;
 	uintptr_t low = ((uintptr_t)t->slab_low + 15) & ~(uintptr_t)15;
 	uintptr_t tp, frames;
@@ -261,28 +263,29 @@ static bool place(struct kbi_tcb *t)
 
 static void copy_span(struct kbi_tcb *t, ptrdiff_t from, size_t size)
 {
-	memcpy(word(t, from), word(young_one(), from), size);
+	memcpy(word_of_block(t, from), word_of_block(younger_sentinel(), from), size);
 }
 
 /* Moves the pointers. Repeating it gives equal words: they are computed from the sentinel's. */
 static void move_words(struct kbi_tcb *t)
 {
-	uint64_t delta = (uint64_t)((char *)t->tp - (char *)young_one()->tp);
+	uint64_t delta = (uint64_t)((char *)t->tp - (char *)younger_sentinel()->tp);
 
 	for (unsigned i = 0; i < tmpl.n_moved; i++)
-		*word(t, tmpl.moved[i]) = *word(young_one(), tmpl.moved[i]) + delta;
+		*word_of_block(t, tmpl.moved[i]) =
+			*word_of_block(younger_sentinel(), tmpl.moved[i]) + delta;
 }
 
 static void copy_block(struct kbi_tcb *t)
 {
 	copy_span(t, -(ptrdiff_t)kbi_tcb_layout.below, kbi_tcb_layout.below + kbi_tcb_layout.above);
 	/* clears the pattern, see tcb_reset */
-	memset(word(t, kbi_tcb_layout.watch.from), 0, kbi_tcb_layout.watch.size);
+	memset(word_of_block(t, kbi_tcb_layout.watch.from), 0, kbi_tcb_layout.watch.size);
 	move_words(t);
 	if (tmpl.low_at != KBI_TCB_NONE)
-		*word(t, tmpl.low_at) = (uintptr_t)t->slab_low;
+		*word_of_block(t, tmpl.low_at) = (uintptr_t)t->slab_low;
 	if (tmpl.size_at != KBI_TCB_NONE)
-		*word(t, tmpl.size_at) = t->slab_size;
+		*word_of_block(t, tmpl.size_at) = t->slab_size;
 	*kbi_tcb_tid_word(t) = kbi_tcb_own_tid(t);
 }
 
@@ -291,7 +294,7 @@ static void copy_block(struct kbi_tcb *t)
  * after. */
 static void link_block(struct kbi_tcb *t)
 {
-	struct node *me = node_of(t), *head = node_of(young_one());
+	struct node *me = node_of(t), *head = node_of(younger_sentinel());
 
 	lock_list();
 	me->next = head->next;
@@ -336,7 +339,7 @@ static void unlink_block(struct kbi_tcb *t)
  * it is before a thread starts: that is copied again. */
 int kbi_tcb_template_make(struct kbi_tcb *t)
 {
-	if (!place(t))
+	if (!place_copy(t))
 		return EINVAL;
 	copy_block(t);
 	link_block(t);

@@ -120,7 +120,7 @@ unsigned (*kbi_trace_raises)(uintptr_t at, long unmade);
 enum { ITS_THREADS, ITS_OWN, /* whose signals */ AT_ONCE = 8 };
 
 /* Reads the next few pending signals of a process, from number *first on. Returns their number. */
-static long peek(int pid, uint32_t which, uint64_t *first, siginfo_t info[AT_ONCE])
+static long peek_signals(int pid, uint32_t which, uint64_t *first, siginfo_t info[AT_ONCE])
 {
 	struct {
 		uint64_t off;
@@ -135,7 +135,7 @@ static long peek(int pid, uint32_t which, uint64_t *first, siginfo_t info[AT_ONC
 
 /* Sends a signal. The kernel refuses some siginfos from user space; then the signal is sent
  * without. */
-static void send(int to, siginfo_t *info)
+static void send_copied_signal(int to, siginfo_t *info)
 {
 	/* SI_TIMER: the timer has ended with its process */
 	if (info->si_signo == SIGKILL || info->si_signo == SIGSTOP || info->si_code == SI_TIMER ||
@@ -151,9 +151,9 @@ static void copy_signals(int from, int to, uint32_t which)
 	uint64_t first = 0;
 	long n;
 
-	while ((n = peek(from, which, &first, info)) > 0)
+	while ((n = peek_signals(from, which, &first, info)) > 0)
 		for (long i = 0; i < n; i++)
-			send(to, &info[i]);
+			send_copied_signal(to, &info[i]);
 }
 
 void kbi_trace_copy_signals(int from, int to)
@@ -183,7 +183,7 @@ static bool is_to_be_made_again(uint64_t nr, int64_t answer)
 	}
 }
 
-static unsigned behind_what_raised(const siginfo_t *info)
+static unsigned bytes_behind_signal(const siginfo_t *info)
 {
 	if (info->si_signo == SIGSYS && is_fault(info))
 		return CALL_BYTES;
@@ -195,7 +195,7 @@ static unsigned behind_what_raised(const siginfo_t *info)
  * seccomp). The signal has arrived or is pending. If the process was killed meanwhile, the kernel
  * has dropped the signal, and only the runtime knows its instructions. At the beginning of a
  * handler rcx differs from the value that a call leaves. */
-static unsigned behind(int pid, const struct user_regs_struct *r)
+static unsigned bytes_behind_raiser(int pid, const struct user_regs_struct *r)
 {
 	bool unmade = (int64_t)r->orig_rax >= 0 && r->rax == r->orig_rax && r->rcx == r->rip;
 	unsigned n = kbi_trace_raises ? kbi_trace_raises(r->rip, unmade ? (long)r->orig_rax : -1) : 0;
@@ -204,16 +204,17 @@ static unsigned behind(int pid, const struct user_regs_struct *r)
 	long found;
 
 	if (!n && !kbi_sys(SYS_ptrace, PTRACE_GETSIGINFO, pid, 0, info))
-		n = behind_what_raised(info);
-	while (!n && (found = peek(pid, ITS_THREADS, &first, info)) > 0)
+		n = bytes_behind_signal(info);
+	while (!n && (found = peek_signals(pid, ITS_THREADS, &first, info)) > 0)
 		for (long i = 0; i < found && !n; i++)
-			n = behind_what_raised(&info[i]);
+			n = bytes_behind_signal(&info[i]);
 	return n;
 }
 
 /* Returns the number of the interrupted call. restart_syscall makes the kernel continue a call that
  * it remembers in the process; the call is known from the state at its first interruption. */
-static uint64_t call_of(const struct user_regs_struct *r, const struct kbi_trace_place *before)
+static uint64_t interrupted_call(const struct user_regs_struct *r,
+	const struct kbi_trace_place *before)
 {
 	const struct user_regs_struct *b = (const struct user_regs_struct *)before->regs;
 
@@ -234,10 +235,10 @@ bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_p
 		return false;
 	p->extended_bytes = extended.iov_len;
 	if ((int64_t)r->orig_rax >= 0 && is_to_be_made_again(r->orig_rax, (int64_t)r->rax)) {
-		r->rax = call_of(r, before);
+		r->rax = interrupted_call(r, before);
 		r->rip -= CALL_BYTES;
 	} else {
-		r->rip -= behind(pid, r);
+		r->rip -= bytes_behind_raiser(pid, r);
 	}
 	r->orig_rax = (unsigned long)-1;
 	return true;

@@ -43,7 +43,7 @@ enum { MOST_WORKERS = 19 /* IORING_REGISTER_IOWQ_MAX_WORKERS: Linux 5.15 */ };
 #define IORING_SETUP_NO_MMAP (1u << 14) /* Linux 6.5 */
 #endif
 
-static void *part(int fd, size_t bytes, off_t where)
+static void *map_ring_part(int fd, size_t bytes, off_t where)
 {
 	long p = kbi_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
 		where);
@@ -56,7 +56,7 @@ static void *part(int fd, size_t bytes, off_t where)
  * a page the requests: larger areas had to be contiguous until Linux 6.10. The address fields have
  * names only in newer headers. */
 enum { OURS_ENTRIES = 32 };
-static int take_ours(struct kbi_uring *u, struct io_uring_params *p)
+static int take_shared_ring(struct kbi_uring *u, struct io_uring_params *p)
 {
 	char *pages = kbi_sys_map(2 * KBI_PAGE);
 	uint64_t rings = (uintptr_t)pages, sqes = rings + KBI_PAGE;
@@ -72,19 +72,20 @@ static int take_ours(struct kbi_uring *u, struct io_uring_params *p)
 }
 
 /* Maps the ring. Indices and answers share a mapping (IORING_FEAT_SINGLE_MMAP, Linux 5.4). */
-static int map(struct kbi_uring *u, const struct io_uring_params *p)
+static int map_ring(struct kbi_uring *u, const struct io_uring_params *p)
 {
 	size_t sq = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
 	size_t cq = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
 
 	if (p->flags & IORING_SETUP_NO_MMAP)
 		return 0;
-	u->rings = part(u->fd, sq > cq ? sq : cq, IORING_OFF_SQ_RING);
-	u->sqes = part(u->fd, p->sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
+	u->rings = map_ring_part(u->fd, sq > cq ? sq : cq, IORING_OFF_SQ_RING);
+	u->sqes = map_ring_part(u->fd, p->sq_entries * sizeof(struct io_uring_sqe),
+		IORING_OFF_SQES);
 	return u->rings && u->sqes ? 0 : ENOMEM;
 }
 
-static void lay_out(struct kbi_uring *u, const struct io_uring_params *p)
+static void lay_out_ring(struct kbi_uring *u, const struct io_uring_params *p)
 {
 	char *rings = u->rings;
 	uint32_t *array;
@@ -115,7 +116,7 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 	u->fd = -1;
 	if (kbi_sys_from.processes) {
 		entries = entries < OURS_ENTRIES ? entries : OURS_ENTRIES;
-		e = take_ours(u, &p);
+		e = take_shared_ring(u, &p);
 	}
 	if (e)
 		return e;
@@ -129,11 +130,11 @@ int kbi_uring_open(struct kbi_uring *u, unsigned entries)
 		return (int)-fd;
 	}
 	a_store_rlx(&has_tables, (p.features & KNOWS_TABLES) != 0);
-	e = (p.features & NEEDED) == NEEDED ? map(u, &p) : ENOSYS;
+	e = (p.features & NEEDED) == NEEDED ? map_ring(u, &p) : ENOSYS;
 	if (e)
 		kbi_uring_close(u);
 	else
-		lay_out(u, &p);
+		lay_out_ring(u, &p);
 	return e;
 }
 
@@ -188,7 +189,7 @@ int kbi_uring_submit(struct kbi_uring *u)
 }
 
 /* Asks the kernel to store the answers it holds, which had no room in the ring. */
-static void fetch(struct kbi_uring *u)
+static void fetch_kept_answers(struct kbi_uring *u)
 {
 	long r;
 
@@ -204,7 +205,7 @@ bool kbi_uring_reap(struct kbi_uring *u, uint64_t *data, int32_t *result)
 	uint32_t head = a_load_rlx(u->cq_head);
 	const struct io_uring_cqe *c = (const struct io_uring_cqe *)u->cqes + (head & u->cq_mask);
 
-	fetch(u);
+	fetch_kept_answers(u);
 	/* acquire: pairs with the kernel's release of the tail */
 	if (head == a_load_acq(u->cq_tail))
 		return false;

@@ -49,7 +49,7 @@ static void rounding_set(int mode)
 		fesetround(mode);
 }
 
-KBI_NORETURN static void resume(struct record *r, void *(*after)(void *), void *arg)
+KBI_NORETURN static void resume_context(struct record *r, void *(*after)(void *), void *arg)
 {
 	r->after = after;
 	r->after_arg = arg;
@@ -71,18 +71,18 @@ KBI_NOINLINE void kbi_ctx_switch(struct kbi_ctx *save, struct kbi_ctx *load, voi
 	r.rounding = rounding_get();
 	save->sp = &r;
 	if (_setjmp(r.regs) == 0)
-		resume(load->sp, after, arg);
+		resume_context(load->sp, after, arg);
 	run_after(&r);
 }
 
 void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg)
 {
-	resume(load->sp, after, arg);
+	resume_context(load->sp, after, arg);
 }
 
-/* The DWARF number of the return address, on machines where it is known: `start` declares that it
- * has none, so that an unwinder stops there, before it reaches the frames above (perhaps a signal
- * frame). */
+/* The DWARF number of the return address, on machines where it is known: `start_context`
+ * declares that it has none, so that an unwinder stops there, before it reaches the frames above
+ * (perhaps a signal frame). */
 #if defined(__x86_64__)
 #define RETURN_ADDRESS "16"
 #elif defined(__aarch64__)
@@ -102,7 +102,7 @@ void kbi_ctx_leave(struct kbi_ctx *load, void *(*after)(void *), void *arg)
 #define NO_RETURN_ADDRESS() kbi_compiler_barrier()
 #endif
 
-KBI_NORETURN KBI_NOINLINE static void start(struct first_record *f)
+KBI_NORETURN KBI_NOINLINE static void start_context(struct first_record *f)
 {
 	NO_RETURN_ADDRESS();
 	run_after(&f->r);
@@ -137,7 +137,7 @@ static struct {
 	volatile sig_atomic_t done;
 } made;
 
-static void handler(int sig)
+static void on_make_signal(int sig)
 {
 	struct first_record *f = made.record;
 
@@ -149,14 +149,14 @@ static void handler(int sig)
 	 * switch continues here. */
 	if (_setjmp(f->r.regs) == 0)
 		return;
-	start(f);
+	start_context(f);
 }
 
 /* Runs the handler on [low, f) and returns after it has run. Signals are blocked. */
 static void run_handler_on(void *low, struct first_record *f)
 {
 	stack_t stack = {.ss_sp = low, .ss_size = (size_t)((char *)f - (char *)low)}, old_stack;
-	struct sigaction act = {.sa_handler = handler, .sa_flags = SA_ONSTACK}, old_act;
+	struct sigaction act = {.sa_handler = on_make_signal, .sa_flags = SA_ONSTACK}, old_act;
 	sigset_t all_but;
 
 	sigfillset(&act.sa_mask);
@@ -196,7 +196,7 @@ void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)
 #include <ucontext.h>
 
 /* Enters the new stack. makecontext passes ints, so each pointer comes in two halves. */
-static void trampoline(unsigned record_high, unsigned record_low, unsigned back_high,
+static void enter_new_stack(unsigned record_high, unsigned record_low, unsigned back_high,
 	unsigned back_low)
 {
 	uint64_t record = (uint64_t)record_high << 32 | record_low;
@@ -205,7 +205,7 @@ static void trampoline(unsigned record_high, unsigned record_low, unsigned back_
 
 	if (_setjmp(f->r.regs) == 0)
 		_longjmp(*(jmp_buf *)(uintptr_t)back, 1);
-	start(f);
+	start_context(f);
 }
 
 void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)(void *), void *arg)
@@ -222,8 +222,8 @@ void kbi_ctx_make(struct kbi_ctx *c, void *stack_low, size_t size, void (*entry)
 	u.uc_link = NULL;
 	u.uc_stack.ss_sp = stack_low;
 	u.uc_stack.ss_size = (size_t)((char *)f - (char *)stack_low);
-	makecontext(&u, (void (*)(void))trampoline, 4, (unsigned)(record >> 32), (unsigned)record,
-		    (unsigned)(back_to >> 32), (unsigned)back_to);
+	makecontext(&u, (void (*)(void))enter_new_stack, 4, (unsigned)(record >> 32),
+		    (unsigned)record, (unsigned)(back_to >> 32), (unsigned)back_to);
 	if (_setjmp(back) == 0)
 		setcontext(&u);
 }
