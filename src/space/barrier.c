@@ -4,7 +4,7 @@
  * Callers: programs. Calls queue, thing. Only wait may switch. */
 #include "space/thing.h"
 
-static void make(struct kbi_space_thing *t, const void *count)
+static void init_space_barrier(struct kbi_space_thing *t, const void *count)
 {
 	t->barrier.left = *(const uint32_t *)count;
 }
@@ -12,14 +12,14 @@ static void make(struct kbi_space_thing *t, const void *count)
 int kb_space_barrier_open(kb_space_t *s, const char *name, uint32_t count,
 	kb_space_barrier_t **barrier)
 {
-	struct kbi_space_wish w =
-		{ .type = KBI_SPACE_BARRIER, .size = count, .make = make, .arg = &count };
+	struct kbi_space_wish w = { .type = KBI_SPACE_BARRIER, .size = count,
+		.make = init_space_barrier, .arg = &count };
 
 	return count ? kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)barrier) : EINVAL;
 }
 
 /* Arrives, or checks again. op->value: the round in which the thread waits, + 1. */
-static int arrive(struct kbi_space_op *op)
+static int try_barrier_arrival(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 	uint32_t round = a_load_rlx(&t->barrier.round), left;
@@ -42,7 +42,7 @@ static int arrive(struct kbi_space_op *op)
 	return KB_BARRIER_SERIAL;
 }
 
-static void gave_up(struct kbi_space_op *op)
+static void undo_barrier_arrival(struct kbi_space_op *op)
 {
 	op->t->barrier.left++;
 }
@@ -50,12 +50,13 @@ static void gave_up(struct kbi_space_op *op)
 int kb_space_barrier_wait(kb_space_barrier_t *barrier, uint64_t deadline)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)barrier;
-	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = arrive, .gave_up = gave_up };
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try_barrier_arrival,
+		.gave_up = undo_barrier_arrival };
 
 	return kbi_space_queue_do(&op, deadline);
 }
 
-static int reset(struct kbi_space_op *op)
+static int try_barrier_reset(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 
@@ -70,7 +71,7 @@ static int reset(struct kbi_space_op *op)
 int kb_space_barrier_reset(kb_space_barrier_t *barrier, uint32_t count)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)barrier;
-	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = reset, .value = count };
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try_barrier_reset, .value = count };
 
 	return count ? kbi_space_queue_do(&op, 0) : EINVAL;
 }

@@ -30,7 +30,7 @@ static void *element_at(const struct kbi_space_op *op, uint64_t number)
 	return op->h->buffer + number % op->h->capacity * op->h->size;
 }
 
-static inline void copy(void *to, const void *from, uint32_t n)
+static inline void copy_element(void *to, const void *from, uint32_t n)
 {
 	if (kbi_likely(n == 8))
 		memcpy(to, from, 8);
@@ -38,7 +38,7 @@ static inline void copy(void *to, const void *from, uint32_t n)
 		memcpy(to, from, n);
 }
 
-static int put(struct kbi_space_op *op)
+static int try_put_element(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 	uint64_t tail = KBI_SPACE_ONCE(t->chan.tail), n = tail - KBI_SPACE_ONCE(t->chan.head);
@@ -50,7 +50,7 @@ static int put(struct kbi_space_op *op)
 		return gone;
 	if (n >= op->h->capacity)
 		return n == op->h->capacity ? EAGAIN : EPROTO;
-	copy(element_at(op, tail), op->arg, op->h->size);
+	copy_element(element_at(op, tail), op->arg, op->h->size);
 	/* a process that cleans up after our death sees a whole element or none */
 	kbi_compiler_barrier();
 	t->chan.tail = tail + 1;
@@ -58,7 +58,7 @@ static int put(struct kbi_space_op *op)
 	return 0;
 }
 
-static int get(struct kbi_space_op *op)
+static int try_get_element(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 	uint64_t head = KBI_SPACE_ONCE(t->chan.head), n = KBI_SPACE_ONCE(t->chan.tail) - head;
@@ -72,7 +72,7 @@ static int get(struct kbi_space_op *op)
 	}
 	if (n > op->h->capacity)
 		return EPROTO;
-	copy(op->arg, element_at(op, head), op->h->size);
+	copy_element(op->arg, element_at(op, head), op->h->size);
 	kbi_compiler_barrier();
 	t->chan.head = head + 1;
 	kbi_space_queue_call(op, 1, 1);
@@ -85,7 +85,7 @@ void kbi_space_chan_op(struct kbi_space_op *op, struct kbi_space_hold *h, unsign
 	op->s = h->s;
 	op->t = h->t;
 	op->h = h;
-	op->try = queue ? put : get;
+	op->try = queue ? try_put_element : try_get_element;
 	op->gave_up = NULL;
 	op->arg = element;
 	op->queue = queue;

@@ -13,7 +13,8 @@ int kb_space_cond_open(kb_space_t *s, const char *name, kb_space_cond_t **cond)
 	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)cond);
 }
 
-static int enter(const struct kbi_space_hold *h, const struct kbi_space_seat *seat, uint64_t *word)
+static int enter_space_cond(const struct kbi_space_hold *h, const struct kbi_space_seat *seat,
+	uint64_t *word)
 {
 	struct kbi_task *self = kbi_self();
 	int e;
@@ -30,7 +31,7 @@ static int enter(const struct kbi_space_hold *h, const struct kbi_space_seat *se
 }
 
 /* Leaves the queue and gives the seat back. False: the waiter was signalled. */
-static bool leave(const struct kbi_space_hold *h, const struct kbi_space_seat *seat)
+static bool leave_space_cond(const struct kbi_space_hold *h, const struct kbi_space_seat *seat)
 {
 	struct kbi_task *self = kbi_self();
 	bool queued = true, stuck;
@@ -52,7 +53,7 @@ static bool leave(const struct kbi_space_hold *h, const struct kbi_space_seat *s
 }
 
 /* Locks the mutex again. Checks repeatedly, by a time-out, whether the mutex still has an owner. */
-static int lock_again(kb_space_mutex_t *mutex)
+static int relock_space_mutex(kb_space_mutex_t *mutex)
 {
 	int e;
 
@@ -71,7 +72,7 @@ int kb_space_cond_wait(kb_space_cond_t *cond, kb_space_mutex_t *mutex, uint64_t 
 
 	if (e)
 		return e;
-	e = enter(h, &seat, &word);
+	e = enter_space_cond(h, &seat, &word);
 	if (e) {
 		kbi_space_queue_put(h->s, &seat);
 		return e;
@@ -81,15 +82,15 @@ int kb_space_cond_wait(kb_space_cond_t *cond, kb_space_mutex_t *mutex, uint64_t 
 		e = kbi_space_note_wait(h->s, &seat.r->word, &seat.r->how, word, deadline);
 	else
 		deadline = 0; /* EPERM: the mutex was not unlocked */
-	if (!leave(h, &seat) && e == ETIMEDOUT)
+	if (!leave_space_cond(h, &seat) && e == ETIMEDOUT)
 		e = 0;
 	if (e == EPERM)
 		return e;
-	again = lock_again(mutex);
+	again = relock_space_mutex(mutex);
 	return again ? again : e;
 }
 
-static int wake(kb_space_cond_t *cond, unsigned n)
+static int wake_space_cond(kb_space_cond_t *cond, unsigned n)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)cond;
 	struct kbi_space_thing *t = h->t;
@@ -114,10 +115,10 @@ static int wake(kb_space_cond_t *cond, unsigned n)
 
 int kb_space_cond_signal(kb_space_cond_t *cond)
 {
-	return wake(cond, 1);
+	return wake_space_cond(cond, 1);
 }
 
 int kb_space_cond_broadcast(kb_space_cond_t *cond)
 {
-	return wake(cond, UINT32_MAX);
+	return wake_space_cond(cond, UINT32_MAX);
 }

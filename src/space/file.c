@@ -34,7 +34,7 @@ static a32 here;
 
 /* Hashes sizes and offsets that must agree; a machine with a different byte order
  * reads a different number. */
-static uint32_t abi(void)
+static uint32_t hash_space_abi(void)
 {
 	const uint32_t facts[] =
 		{ KBI_SPACE_PROCS, KBI_SPACE_RECORDS, KBI_SPACE_CHUNKS, sizeof(void *), 0x01020304,
@@ -62,7 +62,7 @@ static long read_at(int fd, void *buf, size_t n)
 
 /* Returns whether the sizes in the head are sound. All sizes that the file names can be reserved,
  * so no sum of them wraps. */
-static bool is_sound(const struct kbi_space_head *h, uint64_t bytes)
+static bool is_sound_head(const struct kbi_space_head *h, uint64_t bytes)
 {
 	uint64_t size = a_load_rlx(&h->size), used = a_load_rlx(&h->used);
 
@@ -82,16 +82,16 @@ int kbi_space_file_head(int fd, struct kbi_space_head *head)
 	if (read_at(fd, head, sizeof *head) != sizeof *head ||
 			memcmp(head->magic, KBI_SPACE_MAGIC, sizeof head->magic))
 		return EBADMSG;
-	if (head->layout != KBI_SPACE_LAYOUT || head->abi != abi())
+	if (head->layout != KBI_SPACE_LAYOUT || head->abi != hash_space_abi())
 		return EPROTO;
-	if (!is_sound(head, (uint64_t)st.st_size))
+	if (!is_sound_head(head, (uint64_t)st.st_size))
 		return EBADMSG;
 	return head->pid_namespace != kbi_space_file_pid_namespace() ? EXDEV : 0;
 }
 
 /* ---- making it ------------------------------------------------------------------------------- */
 
-static int out_of_the_way(int fd)
+static int move_fd_high(int fd)
 {
 	long high = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KBI_FD_FROM);
 
@@ -105,7 +105,7 @@ static int out_of_the_way(int fd)
 }
 
 /* Reserves blocks for bytes [from, to), so that no access finds the file system full. */
-static int reserve(int fd, uint64_t from, uint64_t to)
+static int reserve_file_blocks(int fd, uint64_t from, uint64_t to)
 {
 	static const char zeros[BLOCK];
 	long e;
@@ -125,7 +125,7 @@ static int reserve(int fd, uint64_t from, uint64_t to)
 	return 0;
 }
 
-static uint64_t rounded(uint64_t n, uint64_t unit)
+static uint64_t round_up_to_unit(uint64_t n, uint64_t unit)
 {
 	return (n + unit - 1) / unit * unit;
 }
@@ -143,15 +143,15 @@ static uint64_t choose_address(const char *name)
 
 static int fill_head(struct kbi_space_head *h, const kb_space_config_t *c, const char *name)
 {
-	uint64_t least = rounded(KBI_SPACE_FIRST, KBI_SPACE_GAP),
-		size = rounded(c->size, KBI_SPACE_GAP);
+	uint64_t least = round_up_to_unit(KBI_SPACE_FIRST, KBI_SPACE_GAP),
+		size = round_up_to_unit(c->size, KBI_SPACE_GAP);
 
 	memcpy(h->magic, KBI_SPACE_MAGIC, sizeof h->magic);
 	h->layout = KBI_SPACE_LAYOUT;
-	h->abi = abi();
+	h->abi = hash_space_abi();
 	snprintf(h->build, sizeof h->build, "%s", KOCHAB_VERSION);
-	h->limit = rounded(c->limit ? c->limit : c->size > DEFAULT_LIMIT ? c->size : DEFAULT_LIMIT,
-		KBI_SPACE_GAP);
+	h->limit = round_up_to_unit(c->limit ? c->limit :
+		c->size > DEFAULT_LIMIT ? c->size : DEFAULT_LIMIT, KBI_SPACE_GAP);
 	h->address = c->address ? c->address : choose_address(name);
 	h->fixed = c->flags & KB_SPACE_FIXED;
 	h->pid_namespace = kbi_space_file_pid_namespace();
@@ -170,7 +170,7 @@ static int write_head(int fd, const kb_space_config_t *c, const char *name)
 	int e = fill_head(&h, c, name);
 
 	if (!e)
-		e = reserve(fd, 0, a_load_rlx(&h.size));
+		e = reserve_file_blocks(fd, 0, a_load_rlx(&h.size));
 	if (!e && kbi_sys(SYS_pwrite64, fd, &h, sizeof h, 0) != sizeof h)
 		e = EIO;
 	return e;
@@ -208,7 +208,7 @@ static int create_at(const struct kbi_space_spot *spot, const char *name,
 	if (e)
 		kbi_sys(SYS_close, *fd);
 	else
-		*fd = out_of_the_way(*fd);
+		*fd = move_fd_high(*fd);
 	return e;
 }
 
@@ -225,7 +225,7 @@ static int create_in(enum kbi_space_place place, const char *name, const kb_spac
 	return e;
 }
 
-static bool is_there(const char *name)
+static bool is_existing_space(const char *name)
 {
 	int fd, e = kbi_space_file_open(name, false, KBI_SPACE_FILE_OURS, &fd);
 
@@ -245,7 +245,7 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 		return e;
 	if (kbi_space_place_is_path(name))
 		return create_in(KBI_SPACE_SHARED, name, &c, fd);
-	if (is_there(name))
+	if (is_existing_space(name))
 		return EEXIST;
 	if (c.mode & 077)
 		return create_in(KBI_SPACE_SHARED, name, &c, fd);
@@ -257,7 +257,7 @@ int kbi_space_file_create(const char *name, const kb_space_config_t *config, int
 	return e;
 }
 
-static bool is_of(const struct stat *st, long owner)
+static bool is_file_owned_by(const struct stat *st, long owner)
 {
 	if (owner == KBI_SPACE_FILE_OURS)
 		return st->st_uid == 0 || st->st_uid == (uint32_t)kbi_sys(SYS_geteuid);
@@ -266,14 +266,14 @@ static bool is_of(const struct stat *st, long owner)
 
 /* Inspects the file at that place without opening it: opening a device or a pipe has effects of its
  * own. Returns an O_PATH descriptor, or a negated errno value. */
-static int look_at(const struct kbi_space_spot *spot, long owner, struct stat *st)
+static int inspect_spot(const struct kbi_space_spot *spot, long owner, struct stat *st)
 {
 	long f = kbi_sys(SYS_openat, spot->folder, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int e;
 
 	if (f < 0)
 		return (int)f;
-	e = fstat((int)f, st) ? errno : is_of(st, owner) ? 0 : EPERM;
+	e = fstat((int)f, st) ? errno : is_file_owned_by(st, owner) ? 0 : EPERM;
 	if (!e && !S_ISREG(st->st_mode))
 		e = S_ISLNK(st->st_mode) ? ELOOP : EBADMSG;
 	if (!e)
@@ -284,7 +284,7 @@ static int look_at(const struct kbi_space_spot *spot, long owner, struct stat *s
 
 /* Opens by the descriptor of the inspection, which no process can exchange; without
  * /proc by the name again. */
-static long open_looked_at(const struct kbi_space_spot *spot, int looked, int flags)
+static long open_inspected_spot(const struct kbi_space_spot *spot, int looked, int flags)
 {
 	char path[32];
 	long f;
@@ -297,12 +297,12 @@ static long open_looked_at(const struct kbi_space_spot *spot, int looked, int fl
 static int open_at(const struct kbi_space_spot *spot, bool write, long owner, int *fd)
 {
 	struct stat looked_at, st;
-	int looked = look_at(spot, owner, &looked_at);
+	int looked = inspect_spot(spot, owner, &looked_at);
 	long f;
 
 	if (looked < 0)
 		return -looked;
-	f = open_looked_at(spot, looked,
+	f = open_inspected_spot(spot, looked,
 		(write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	kbi_sys(SYS_close, looked);
 	if (f < 0)
@@ -311,7 +311,7 @@ static int open_at(const struct kbi_space_spot *spot, bool write, long owner, in
 		kbi_sys(SYS_close, f);
 		return EPERM;
 	}
-	*fd = out_of_the_way((int)f);
+	*fd = move_fd_high((int)f);
 	return 0;
 }
 
@@ -376,7 +376,7 @@ int kbi_space_file_unlink(const char *name)
 }
 
 /* Stats the file. False also if the program has closed our descriptor or reused its number. */
-static bool is_file(const struct kb_space *s, struct stat *st)
+static bool is_space_file(const struct kb_space *s, struct stat *st)
 {
 	return fstat(s->fd, st) == 0 && st->st_dev == s->device && st->st_ino == s->inode;
 }
@@ -389,7 +389,7 @@ static bool is_file(const struct kb_space *s, struct stat *st)
 
 /* Claims address space for gap and limit. NULL: that place is taken, or (at is
  * NULL) there is no space. */
-static char *claim(char *at, size_t bytes)
+static char *claim_address_range(char *at, size_t bytes)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED_NOREPLACE : 0);
 	char *p = kbi_san_may_map(at, bytes) ? mmap(at, bytes, PROT_NONE, flags, -1, 0) : MAP_FAILED;
@@ -406,14 +406,14 @@ static char *claim(char *at, size_t bytes)
 int kbi_space_file_map(int fd, const struct kbi_space_head *head, bool fixed, struct kb_space **out)
 {
 	size_t bytes = KBI_SPACE_GAP + head->limit;
-	char *low = claim((char *)(uintptr_t)head->address - KBI_SPACE_GAP, bytes);
+	char *low = claim_address_range((char *)(uintptr_t)head->address - KBI_SPACE_GAP, bytes);
 	struct kb_space *s;
 	struct stat st;
 
 	if (!low && (fixed || head->fixed))
 		return EADDRINUSE;
 	if (!low)
-		low = claim(NULL, bytes);
+		low = claim_address_range(NULL, bytes);
 	if (!low)
 		return ENOMEM;
 	if (mmap(low, KBI_SPACE_GAP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
@@ -453,7 +453,7 @@ void kbi_space_file_shut(struct kb_space *s)
 {
 	struct stat st;
 
-	if (is_file(s, &st))
+	if (is_space_file(s, &st))
 		kbi_space_file_close(s->fd);
 	else
 		kbi_fd_let(s->fd);
@@ -485,7 +485,7 @@ void kbi_space_file_let_here(void)
 
 /* Tries to take the lock. True: this process holds it now. A word that names this process has no
  * holder, since the caller has the lock of this process. */
-static bool grab(struct kb_space *s, uint64_t *holder)
+static bool grab_file_lock(struct kb_space *s, uint64_t *holder)
 {
 	*holder = 0;
 	/* acquire: pairs with the release in kbi_space_file_unlock; all stores of
@@ -493,18 +493,18 @@ static bool grab(struct kb_space *s, uint64_t *holder)
 	return a_cas_acq(&s->head->lock, holder, s->identity) || *holder == s->identity;
 }
 
-static bool take_from_dead(struct kb_space *s, uint64_t holder)
+static bool take_file_lock_from_dead(struct kb_space *s, uint64_t holder)
 {
-	/* acquire: as in grab; pairs with the release in kbi_space_file_unlock */
+	/* acquire: as in grab_file_lock; pairs with the release in kbi_space_file_unlock */
 	return kbi_space_life_is_gone(holder) && a_cas_acq(&s->head->lock, &holder, s->identity);
 }
 
-static int take(struct kb_space *s)
+static int acquire_file_lock(struct kb_space *s)
 {
 	const struct timespec nap = { 0, NAP_NS };
 	uint64_t holder, began = 0, look = 0;
 
-	for (unsigned n = 0; !grab(s, &holder); n++) {
+	for (unsigned n = 0; !grab_file_lock(s, &holder); n++) {
 		uint64_t now;
 
 		if (n < RELAXES) {
@@ -513,7 +513,7 @@ static int take(struct kb_space *s)
 		}
 		now = kbi_sys_now();
 		began = began ? began : now;
-		if (now >= look && take_from_dead(s, holder))
+		if (now >= look && take_file_lock_from_dead(s, holder))
 			return 0;
 		look = now >= look ? now + LOOK_NS : look;
 		if (now - began >= KBI_SPACE_PATIENT)
@@ -528,7 +528,7 @@ int kbi_space_file_lock(struct kb_space *s)
 	int e;
 
 	kbi_space_file_lock_here();
-	e = take(s);
+	e = acquire_file_lock(s);
 	if (e)
 		kbi_space_file_unlock_here();
 	return e;
@@ -536,7 +536,7 @@ int kbi_space_file_lock(struct kb_space *s)
 
 void kbi_space_file_unlock(struct kb_space *s)
 {
-	/* release: pairs with the acquire in grab */
+	/* release: pairs with the acquire in grab_file_lock */
 	a_store_rel(&s->head->lock, 0);
 	kbi_space_file_unlock_here();
 }
@@ -545,10 +545,10 @@ bool kbi_space_file_is_whole(const struct kb_space *s, uint64_t size)
 {
 	struct stat st;
 
-	return !is_file(s, &st) || (uint64_t)st.st_size >= size;
+	return !is_space_file(s, &st) || (uint64_t)st.st_size >= size;
 }
 
-static void note_bytes(struct kb_space *s, uint64_t bytes)
+static void raise_least_bytes(struct kb_space *s, uint64_t bytes)
 {
 	uint64_t least = a_load_rlx(&s->least);
 
@@ -560,39 +560,39 @@ void *kbi_space_file_at(struct kb_space *s, uint64_t at, uint64_t bytes)
 {
 	struct stat st;
 
-	if (at > s->limit || bytes > s->limit - at || !is_file(s, &st) ||
+	if (at > s->limit || bytes > s->limit - at || !is_space_file(s, &st) ||
 			at + bytes > (uint64_t)st.st_size)
 		return NULL;
-	note_bytes(s, (uint64_t)st.st_size < s->limit ? (uint64_t)st.st_size : s->limit);
+	raise_least_bytes(s, (uint64_t)st.st_size < s->limit ? (uint64_t)st.st_size : s->limit);
 	return kbi_space_place(s, at);
 }
 
 /* Grows the file. A truncated file is not lengthened again: there would be zeros where other
  * processes' queues were. */
-static int grow(struct kb_space *s, uint64_t size, uint64_t to)
+static int grow_space_file(struct kb_space *s, uint64_t size, uint64_t to)
 {
-	uint64_t want = rounded(to, GROW);
+	uint64_t want = round_up_to_unit(to, GROW);
 	struct stat st;
 	int e;
 
 	if (to > s->limit)
 		return EMFILE;
-	if (!is_file(s, &st))
+	if (!is_space_file(s, &st))
 		return EBADF;
 	if ((uint64_t)st.st_size < size)
 		return EBADMSG;
 	if (want > s->limit)
 		want = s->limit;
-	e = reserve(s->fd, size, want);
-	if (e == ENOSPC && want > rounded(to, BLOCK)) {
-		want = rounded(to, BLOCK);
-		e = reserve(s->fd, size, want);
+	e = reserve_file_blocks(s->fd, size, want);
+	if (e == ENOSPC && want > round_up_to_unit(to, BLOCK)) {
+		want = round_up_to_unit(to, BLOCK);
+		e = reserve_file_blocks(s->fd, size, want);
 	}
 	if (!e)
 		/* release: pairs with the acquire in kb_space_info */
 		a_store_rel(&s->head->size, want);
 	if (!e)
-		note_bytes(s, want);
+		raise_least_bytes(s, want);
 	return e;
 }
 
@@ -607,9 +607,9 @@ int kbi_space_file_alloc(struct kb_space *s, uint64_t bytes, uint64_t *at)
 		return EPROTO;
 	if (bytes > s->limit)
 		return EMFILE;
-	bytes = rounded(bytes, KBI_CACHE_LINE);
+	bytes = round_up_to_unit(bytes, KBI_CACHE_LINE);
 	if (used + bytes > size)
-		e = grow(s, size, used + bytes);
+		e = grow_space_file(s, size, used + bytes);
 	if (e)
 		return e;
 	if (!kbi_space_at(s, used, bytes))

@@ -25,7 +25,7 @@ enum { STATE = 3, START = 22 }; /* numbers of fields of /proc/PID/stat, from 1 *
 
 /* Returns the n-th field. Fields are counted behind the name in brackets, which
  * may contain any characters. */
-static const char *field(char *line, int n)
+static const char *stat_field(char *line, int n)
 {
 	char *at = strrchr(line, ')');
 
@@ -53,7 +53,7 @@ static bool read_stat(uint32_t pid, char *line, size_t size)
 uint64_t kbi_space_life_start(uint32_t pid)
 {
 	char line[512];
-	const char *at = read_stat(pid, line, sizeof line) ? field(line, START) : NULL;
+	const char *at = read_stat(pid, line, sizeof line) ? stat_field(line, START) : NULL;
 
 	return at ? strtoull(at, NULL, 10) : 0;
 }
@@ -71,7 +71,7 @@ uint64_t kbi_space_life_own_start(uint32_t pid)
 
 /* Returns whether the pid now belongs to a different process than the entry. now: the
  * start time in /proc, 0: none. */
-static bool is_another(uint64_t start, uint64_t now)
+static bool is_pid_reused(uint64_t start, uint64_t now)
 {
 	if (!now)
 		return false;
@@ -79,18 +79,18 @@ static bool is_another(uint64_t start, uint64_t now)
 }
 
 /* Returns whether no process can have written these values. */
-static bool is_nonsense(uint32_t pid, uint64_t start)
+static bool is_invalid_identity(uint32_t pid, uint64_t start)
 {
 	return pid == 0 || pid > MOST_PIDS || start == 0;
 }
 
 int kbi_space_life_open(uint32_t pid, uint64_t start)
 {
-	int fd = is_nonsense(pid, start) ? -ESRCH : (int)kbi_sys(SYS_pidfd_open, pid, 0);
+	int fd = is_invalid_identity(pid, start) ? -ESRCH : (int)kbi_sys(SYS_pidfd_open, pid, 0);
 
 	if (fd < 0)
 		return fd;
-	if (kbi_sys_is_ready(fd, POLLIN) || is_another(start, kbi_space_life_start(pid))) {
+	if (kbi_sys_is_ready(fd, POLLIN) || is_pid_reused(start, kbi_space_life_start(pid))) {
 		kbi_sys(SYS_close, fd);
 		return -ESRCH;
 	}
@@ -107,11 +107,11 @@ static bool is_over_by_stat(uint32_t pid, uint64_t start)
 		return true;
 	if (!read_stat(pid, line, sizeof line))
 		return false;
-	at = field(line, STATE);
+	at = stat_field(line, STATE);
 	if (at && (*at == 'Z' || *at == 'X'))
 		return true;
-	at = field(line, START);
-	return at && is_another(start, strtoull(at, NULL, 10));
+	at = stat_field(line, START);
+	return at && is_pid_reused(start, strtoull(at, NULL, 10));
 }
 
 bool kbi_space_life_is_over(uint32_t pid, uint64_t start)

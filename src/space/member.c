@@ -43,7 +43,7 @@ static void wake_watchman(struct kb_space *s)
 		kbi_sys(SYS_write, s->bell[1], "", 1);
 }
 
-static void silence(const struct kb_space *s)
+static void drain_bell(const struct kb_space *s)
 {
 	char rings[64];
 
@@ -79,7 +79,7 @@ static int make_bell(struct kb_space *s)
 }
 
 /* Ends a helper that is a process. Afterwards the space may be unmapped. */
-static void leave(struct kb_space *s)
+static void end_helper_process(struct kb_space *s)
 {
 	if (!kbi_sys_from.processes)
 		return;
@@ -87,13 +87,13 @@ static void leave(struct kb_space *s)
 	kbi_sys_futex_wake(&s->helpers, 1);
 }
 
-static void *listen(void *arg)
+static void *run_listener(void *arg)
 {
 	struct kb_space *s = arg;
 	struct kbi_space_proc *p = kbi_space_me(s);
 	uint32_t generation = s->generation;
 
-	/* acquire: pairs with the release in end */
+	/* acquire: pairs with the release in stop_helpers */
 	while (!a_load_acq(&s->ending)) {
 		/* acquire: pairs with the read-modify-write in kbi_space_note_ring */
 		uint32_t rung = a_load_acq(&p->ring), now = a_load_rlx(&s->head->generation);
@@ -102,11 +102,11 @@ static void *listen(void *arg)
 		if (now != generation)
 			wake_watchman(s);
 		generation = now;
-		/* acquire: pairs with the release in end */
+		/* acquire: pairs with the release in stop_helpers */
 		if (!a_load_acq(&s->ending))
 			kbi_sys_futex_wait_shared(&p->ring, rung, NULL);
 	}
-	leave(s);
+	end_helper_process(s);
 	return NULL;
 }
 
@@ -118,7 +118,7 @@ static void clean_if_dead(struct kb_space *s, uint32_t slot)
 
 	if (kbi_space_file_lock(s))
 		return;
-	/* acquire: pairs with the release in enter, and in free_entry (recover.c) */
+	/* acquire: pairs with the release in take_table_entry, and in free_entry (recover.c) */
 	if (slot != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE &&
 	    kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
 		kbi_space_recover(s, UINT64_C(1) << slot, true);
@@ -155,7 +155,7 @@ static int watch_peer(const struct kbi_space_peer *peer)
 	return fd;
 }
 
-static void forget(struct kbi_space_peer *peer)
+static void forget_peer(struct kbi_space_peer *peer)
 {
 	if (peer->pidfd >= 0) {
 		kbi_fd_let(peer->pidfd);
@@ -175,7 +175,7 @@ static bool read_table(struct kb_space *s, struct kbi_space_peer *seen)
 		struct kbi_space_proc *p = kbi_space_proc(s, i);
 
 		seen[i] = (struct kbi_space_peer){ .pid = 0 };
-		/* acquire: pairs with the release in enter */
+		/* acquire: pairs with the release in take_table_entry */
 		if (i != s->slot && a_load_acq(&p->state) != KBI_SPACE_FREE)
 			seen[i] = (struct kbi_space_peer){ .pid = a_load_rlx(&p->pid),
 				.start = a_load_rlx(&p->start) };
@@ -185,7 +185,7 @@ static bool read_table(struct kb_space *s, struct kbi_space_peer *seen)
 }
 
 /* Opens a descriptor for each other process. False: the table could not be read. */
-static bool look_around(struct kb_space *s)
+static bool refresh_peers(struct kb_space *s)
 {
 	struct kbi_space_peer seen[KBI_SPACE_PROCS];
 
@@ -196,7 +196,7 @@ static bool look_around(struct kb_space *s)
 
 		if (peer->pid == seen[i].pid && peer->start == seen[i].start && peer->pidfd >= 0)
 			continue;
-		forget(peer);
+		forget_peer(peer);
 		if (!seen[i].pid)
 			continue;
 		peer->pid = seen[i].pid;
@@ -208,16 +208,16 @@ static bool look_around(struct kb_space *s)
 	return true;
 }
 
-static void *watch(void *arg)
+static void *run_watchman(void *arg)
 {
 	struct kb_space *s = arg;
 
-	/* acquire: pairs with the release in end */
+	/* acquire: pairs with the release in stop_helpers */
 	while (!a_load_acq(&s->ending)) {
 		struct pollfd p[KBI_SPACE_PROCS + 1];
 		struct timespec look = { 0, LOOK_NS };
 		uint32_t slot[KBI_SPACE_PROCS + 1], n = 0;
-		bool blind = !look_around(s) || !is_bell(s, 0);
+		bool blind = !refresh_peers(s) || !is_bell(s, 0);
 
 		for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 			if (s->peer[i].pidfd >= 0) {
@@ -230,14 +230,14 @@ static void *watch(void *arg)
 		if (kbi_sys(SYS_ppoll, p, n + 1, blind ? &look : NULL) <= 0)
 			continue;
 		if (p[n].revents)
-			silence(s);
+			drain_bell(s);
 		for (uint32_t i = 0; i < n; i++)
 			if (p[i].revents) {
 				clean_if_dead(s, slot[i]);
-				forget(&s->peer[slot[i]]);
+				forget_peer(&s->peer[slot[i]]);
 			}
 	}
-	leave(s);
+	end_helper_process(s);
 	return NULL;
 }
 
@@ -245,7 +245,7 @@ static void *watch(void *arg)
 
 /* Starts a helper; as a process of its own where virtual processors are processes: a killed process
  * is respawned, but its kernel threads are not. */
-static int start_one(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
+static int create_helper(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 {
 	pthread_t t;
 	int e;
@@ -263,7 +263,7 @@ static int start_one(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 	return e;
 }
 
-static int start(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
+static int start_helper(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 {
 	sigset_t all, old;
 	int e;
@@ -272,7 +272,7 @@ static int start(uint64_t *thread, void *(*run)(void *), struct kb_space *s)
 	/* the file may be truncated: blocked, SIGBUS would end the program without a message */
 	sigdelset(&all, SIGBUS);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &all, &old);
-	e = start_one(thread, run, s);
+	e = create_helper(thread, run, s);
 	kbi_real.pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return e;
 }
@@ -281,14 +281,14 @@ static void wait_for_helpers(struct kb_space *s)
 {
 	uint32_t n;
 
-	/* acquire: pairs with the release in leave */
+	/* acquire: pairs with the release in end_helper_process */
 	while ((n = a_load_acq(&s->helpers)))
 		kbi_sys_futex_wait(&s->helpers, n, NULL);
 }
 
-static void end(struct kb_space *s)
+static void stop_helpers(struct kb_space *s)
 {
-	/* release: pairs with the acquire in listen and watch */
+	/* release: pairs with the acquire in run_listener and run_watchman */
 	a_store_rel(&s->ending, 1);
 	kbi_space_note_ring(kbi_space_me(s));
 	wake_watchman(s);
@@ -298,11 +298,11 @@ static void end(struct kb_space *s)
 		kbi_real.pthread_join((pthread_t)s->watchman, NULL);
 	wait_for_helpers(s);
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		forget(&s->peer[i]);
+		forget_peer(&s->peer[i]);
 	close_bell(s);
 }
 
-static void own_name(char *name, size_t size)
+static void read_process_name(char *name, size_t size)
 {
 	KBI_FD_BRIEFLY();
 	long fd = kbi_sys(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC), n = 0;
@@ -316,22 +316,22 @@ static void own_name(char *name, size_t size)
 		name[n - 1] = 0;
 }
 
-static void tell_others(struct kb_space *s)
+static void ring_peers(struct kb_space *s)
 {
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		/* acquire: pairs with the release in enter */
+		/* acquire: pairs with the release in take_table_entry */
 		if (i != s->slot && a_load_acq(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE)
 			kbi_space_note_ring(kbi_space_proc(s, i));
 }
 
-static uint64_t find_dead(const struct kb_space *s)
+static uint64_t find_dead_members(const struct kb_space *s)
 {
 	uint64_t dead = 0;
 
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++) {
 		struct kbi_space_proc *p = kbi_space_proc(s, i);
 
-		/* acquire: pairs with the release in enter */
+		/* acquire: pairs with the release in take_table_entry */
 		if (a_load_acq(&p->state) != KBI_SPACE_FREE &&
 				kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start)))
 			dead |= UINT64_C(1) << i;
@@ -340,10 +340,10 @@ static uint64_t find_dead(const struct kb_space *s)
 }
 
 /* Takes an entry. Under the file's lock. */
-static int enter(struct kb_space *s, uint64_t since)
+static int take_table_entry(struct kb_space *s, uint64_t since)
 {
 	struct kbi_space_proc *p;
-	uint64_t dead = find_dead(s);
+	uint64_t dead = find_dead_members(s);
 	uint32_t slot = 0;
 
 	s->slot = KBI_SPACE_PROCS; /* takes locks over on behalf of no entry */
@@ -358,26 +358,26 @@ static int enter(struct kb_space *s, uint64_t since)
 	p = kbi_space_proc(s, slot);
 	a_store_rlx(&p->pid, s->pid);
 	a_store_rlx(&p->start, since);
-	own_name(p->name, sizeof p->name);
+	read_process_name(p->name, sizeof p->name);
 	kbi_space_queue_reset(s);
 	kbi_space_note_reset(s);
 	a_store_rlx(&s->head->generation, a_load_rlx(&s->head->generation) + 1);
 	s->generation = a_load_rlx(&s->head->generation);
 	/* before the entry is valid: if this process dies after that, the other
 	 * processes are about to look */
-	tell_others(s);
-	/* release: pairs with the acquire of state without the lock, in tell_others */
+	ring_peers(s);
+	/* release: pairs with the acquire of state without the lock, in ring_peers */
 	a_store_rel(&p->state, KBI_SPACE_ALIVE);
 	return 0;
 }
 
-static void give_back(struct kb_space *s)
+static void free_table_entry(struct kb_space *s)
 {
 	if (kbi_space_file_lock(s))
 		return; /* the entry stays in the table until this process ends */
 	kbi_space_recover(s, UINT64_C(1) << s->slot, false);
 	kbi_space_file_unlock(s);
-	tell_others(s);
+	ring_peers(s);
 }
 
 int kbi_space_member_join(struct kb_space *s)
@@ -396,37 +396,37 @@ int kbi_space_member_join(struct kb_space *s)
 	s->identity = kbi_space_life_identity(s->pid, since);
 	e = kbi_space_file_lock(s);
 	if (!e) {
-		e = enter(s, since);
+		e = take_table_entry(s, since);
 		kbi_space_file_unlock(s);
 	}
 	if (e) {
 		close_bell(s);
 		return e;
 	}
-	e = start(&s->listener, listen, s);
+	e = start_helper(&s->listener, run_listener, s);
 	if (!e)
-		e = start(&s->watchman, watch, s);
+		e = start_helper(&s->watchman, run_watchman, s);
 	if (e) {
-		end(s);
-		give_back(s);
+		stop_helpers(s);
+		free_table_entry(s);
 	}
 	return e;
 }
 
 void kbi_space_member_leave(struct kb_space *s)
 {
-	end(s);
-	give_back(s);
+	stop_helpers(s);
+	free_table_entry(s);
 }
 
 void kbi_space_member_forked(struct kb_space *s)
 {
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		forget(&s->peer[i]);
+		forget_peer(&s->peer[i]);
 	close_bell(s);
 }
 
 void kbi_space_member_exit(struct kb_space *s)
 {
-	give_back(s);
+	free_table_entry(s);
 }

@@ -11,7 +11,7 @@ int kb_space_mutex_open(kb_space_t *s, const char *name, kb_space_mutex_t **mute
 }
 
 /* Tries to take the mutex. acquire: pairs with the release in kb_space_mutex_unlock. */
-static bool grab(struct kb_space *s, struct kbi_space_thing *t)
+static bool grab_space_mutex(struct kb_space *s, struct kbi_space_thing *t)
 {
 	uint32_t none = 0;
 
@@ -19,7 +19,7 @@ static bool grab(struct kb_space *s, struct kbi_space_thing *t)
 }
 
 /* Returns the state of a mutex that this process has just locked. */
-static int state(struct kbi_space_hold *h)
+static int space_mutex_state(struct kbi_space_hold *h)
 {
 	uint32_t flags = a_load_rlx(&h->t->flags);
 
@@ -34,7 +34,7 @@ static int state(struct kbi_space_hold *h)
 
 /* Returns whether the owner can exist. An entry becomes free only when all that
  * its process had is free. */
-static bool is_owned(const struct kb_space *s, struct kbi_space_thing *t)
+static bool has_possible_owner(const struct kb_space *s, struct kbi_space_thing *t)
 {
 	/* acquire of state: pairs with the release in free_entry (recover.c) */
 	uint32_t owner = a_load_rlx(&t->mutex.owner);
@@ -43,26 +43,26 @@ static bool is_owned(const struct kb_space *s, struct kbi_space_thing *t)
 		a_load_acq(&kbi_space_proc(s, owner - 1)->state) != KBI_SPACE_FREE);
 }
 
-static int try(struct kbi_space_op *op)
+static int try_space_mutex_lock(struct kbi_space_op *op)
 {
 	/* sc: the object's lock before the read of the owner; pairs with the fence in
 	 * kb_space_mutex_unlock */
 	a_fence_after_rmw();
-	if (grab(op->s, op->t))
+	if (grab_space_mutex(op->s, op->t))
 		return 0;
-	return is_owned(op->s, op->t) ? EAGAIN : EPROTO;
+	return has_possible_owner(op->s, op->t) ? EAGAIN : EPROTO;
 }
 
 int kb_space_mutex_lock(kb_space_mutex_t *mutex, uint64_t deadline)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)mutex;
-	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try };
-	int e = grab(op.s, op.t) ? 0 : kbi_space_queue_do(&op, deadline);
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try_space_mutex_lock };
+	int e = grab_space_mutex(op.s, op.t) ? 0 : kbi_space_queue_do(&op, deadline);
 
-	return e ? e : state(h);
+	return e ? e : space_mutex_state(h);
 }
 
-static int next(struct kbi_space_op *op)
+static int call_next_mutex_waiter(struct kbi_space_op *op)
 {
 	kbi_space_queue_call(op, 0, 1);
 	return 0;
@@ -72,7 +72,7 @@ int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)mutex;
 	struct kbi_space_thing *t = h->t;
-	struct kbi_space_op op = { .s = h->s, .t = t, .try = next };
+	struct kbi_space_op op = { .s = h->s, .t = t, .try = call_next_mutex_waiter };
 	bool all = false;
 
 	if (a_load_rlx(&t->mutex.owner) != op.s->slot + 1)
@@ -81,10 +81,10 @@ int kb_space_mutex_unlock(kb_space_mutex_t *mutex)
 		a_or_rlx(&t->flags, KBI_SPACE_LOST);
 		all = true;
 	}
-	/* release: pairs with the acquire in grab */
+	/* release: pairs with the acquire in grab_space_mutex */
 	a_xchg_acqrel(&t->mutex.owner, 0);
-	/* sc: pairs with the fence in try: that thread sees no owner, or is seen to hold
-	 * the lock or to be queued */
+	/* sc: pairs with the fence in try_space_mutex_lock: that thread sees no owner, or is
+	 * seen to hold the lock or to be queued */
 	a_fence_after_rmw();
 	if (all)
 		kbi_space_thing_wake(h);
@@ -109,7 +109,7 @@ void kbi_space_mutex_orphan(struct kbi_space_thing *t, unsigned slot)
 {
 	if (a_load_rlx(&t->mutex.owner) != slot + 1)
 		return;
-	/* release: before the mutex is free; pairs with the acquire in grab */
+	/* release: before the mutex is free; pairs with the acquire in grab_space_mutex */
 	a_or_acqrel(&t->flags, KBI_SPACE_BROKEN);
 	a_store_rel(&t->mutex.owner, 0);
 }

@@ -36,7 +36,7 @@ static struct desk {
 
 /* ---- a VP sleeps ----------------------------------------------------------------------------- */
 
-static void dozes(struct kbi_vp *vp, bool asleep)
+static void on_vp_doze(struct kbi_vp *vp, bool asleep)
 {
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++)
 		/* the space stays attached as long as a thread waits there */
@@ -51,7 +51,7 @@ struct found {
 	struct kbi_vp *me, *dom;
 };
 
-static void marked(void *arg, uint32_t first, uint64_t bits)
+static void on_board_marks(void *arg, uint32_t first, uint64_t bits)
 {
 	struct kbi_watch **place = desks[((struct found *)arg)->dom->id].place + first, *w, *next;
 
@@ -65,7 +65,7 @@ static void marked(void *arg, uint32_t first, uint64_t bits)
 		}
 }
 
-static struct kbi_marks *board(struct kb_space *s, uint32_t slot, uint32_t vp)
+static struct kbi_marks *board_of_vp(struct kb_space *s, uint32_t slot, uint32_t vp)
 {
 	/* acquire: pairs with the release in add_board */
 	uint64_t at = a_load_acq(&kbi_space_proc(s, slot)->board[vp]);
@@ -79,7 +79,7 @@ static struct kbi_marks *own_board(struct kb_space *s, uint32_t vp)
 	return a_load_acq(&s->board[vp]);
 }
 
-static void look_at_boards(struct kbi_vp *me, struct kbi_vp *dom)
+static void poll_boards(struct kbi_vp *me, struct kbi_vp *dom)
 {
 	struct found f = { me, dom };
 
@@ -89,7 +89,7 @@ static void look_at_boards(struct kbi_vp *me, struct kbi_vp *dom)
 		struct kbi_marks *m = waits ? own_board(s, dom->id) : NULL;
 
 		if (m && kbi_marks_any(m))
-			kbi_marks_take(m, marked, &f);
+			kbi_marks_take(m, on_board_marks, &f);
 	}
 }
 
@@ -102,7 +102,7 @@ static bool add_board(struct kb_space *s, uint32_t vp)
 		return false;
 	e = kbi_space_file_alloc(s, sizeof(struct kbi_marks), &at);
 	if (!e) {
-		/* release: pairs with the acquire in board, and in own_board */
+		/* release: pairs with the acquire in board_of_vp, and in own_board */
 		a_store_rel(&kbi_space_me(s)->board[vp], at);
 		a_store_rel(&s->board[vp], kbi_space_place(s, at));
 	}
@@ -113,7 +113,7 @@ static bool add_board(struct kb_space *s, uint32_t vp)
 void kbi_space_note_reset(struct kb_space *s)
 {
 	for (unsigned vp = 0; vp < KBI_SPACE_VPS; vp++)
-		a_store_rlx(&s->board[vp], board(s, s->slot, vp));
+		a_store_rlx(&s->board[vp], board_of_vp(s, s->slot, vp));
 }
 
 /* Returns whether a waiter should use the board: many threads wait on vp, or did so a moment ago,
@@ -142,8 +142,8 @@ static bool use_board(struct kb_space *s, struct kbi_vp *vp)
 
 bool kbi_space_note_enter(struct kb_space *s)
 {
-	kbi_agent_dozes = dozes;
-	kbi_domain_boards = look_at_boards;
+	kbi_agent_dozes = on_vp_doze;
+	kbi_domain_boards = poll_boards;
 	for (unsigned i = 0; i < KBI_SPACE_NOTE_AT_ONCE; i++) {
 		if (a_load_rlx(&spaces[i]))
 			continue;
@@ -183,7 +183,8 @@ struct kb_space *kbi_space_note_space(unsigned i)
 
 void kbi_space_note_ring(struct kbi_space_proc *p)
 {
-	/* release: pairs with the acquire of listen (member.c) before it sleeps on the bell */
+	/* release: pairs with the acquire of run_listener (member.c) before it sleeps on
+	 * the bell */
 	a_add_acqrel(&p->ring, 1);
 	kbi_sys_futex_wake_shared(&p->ring, INT_MAX);
 }
@@ -215,7 +216,7 @@ static void wake_sleeper(a32 *how, uint32_t h)
 }
 
 /* Wakes a waiter of any kind but CHAINED. */
-static void wake_there(struct kb_space *s, a32 *how, uint32_t h)
+static void wake_unchained_waiter(struct kb_space *s, a32 *how, uint32_t h)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, h >> 20 & 63);
 	struct kbi_marks *m;
@@ -225,7 +226,7 @@ static void wake_there(struct kb_space *s, a32 *how, uint32_t h)
 		rouse_vp(p, h % KBI_SPACE_VPS);
 		return;
 	case KBI_SPACE_BOARDED:
-		m = board(s, h >> 20 & 63, h >> VP_SHIFT & 63);
+		m = board_of_vp(s, h >> 20 & 63, h >> VP_SHIFT & 63);
 		if (m)
 			/* it contains a full fence, which pairs with that of a VP in core/agent.c */
 			kbi_marks_add(m, h % KBI_MARKS);
@@ -245,16 +246,16 @@ void kbi_space_note_wake(struct kb_space *s, a32 *how, uint32_t h)
 	struct kbi_space_record *r;
 
 	if (h >> 28 != KBI_SPACE_CHAINED) {
-		wake_there(s, how, h);
+		wake_unchained_waiter(s, how, h);
 		return;
 	}
 	r = kbi_space_record(s, ((h >> 20 & 63) + 1) << 16 | (h & 0xffff));
 	if (!r)
 		return;
-	a_add_acqrel(&r->word, 1); /* release: pairs with the acquire in changed */
-	/* sc: pairs with the fence in say, and with that of a VP in core/agent.c */
+	a_add_acqrel(&r->word, 1); /* release: pairs with the acquire in has_word_changed */
+	/* sc: pairs with the fence in publish_waiter_how, and with that of a VP in core/agent.c */
 	a_fence_after_rmw();
-	wake_there(s, &r->how, a_load_rlx(&r->how));
+	wake_unchained_waiter(s, &r->how, a_load_rlx(&r->how));
 }
 
 void kbi_space_note_tell_again(struct kb_space *s, a32 *how)
@@ -267,13 +268,13 @@ void kbi_space_note_tell_again(struct kb_space *s, a32 *how)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static bool changed(const a64 *word, uint64_t old)
+static bool has_word_changed(const a64 *word, uint64_t old)
 {
 	/* acquire: pairs with the read-modify-write of the thread that changes the word */
 	return a_load_acq(word) != old;
 }
 
-static void say(a32 *how, uint32_t h)
+static void publish_waiter_how(a32 *how, uint32_t h)
 {
 	if (a_load_rlx(how) == h)
 		return;
@@ -295,13 +296,13 @@ static int sleep_in_futex(a32 *how, uint64_t deadline)
 }
 
 /* Waits in a kernel thread: polls, then sleeps. */
-static int wait_alone(a64 *word, a32 *how, uint64_t old, uint64_t deadline)
+static int wait_in_kernel_thread(a64 *word, a32 *how, uint64_t old, uint64_t deadline)
 {
 	uint64_t until = 0;
 	int e = 0;
 
-	say(how, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0));
-	for (unsigned i = 1; !changed(word, old); i++) {
+	publish_waiter_how(how, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0));
+	for (unsigned i = 1; !has_word_changed(word, old); i++) {
 		kbi_cpu_relax();
 		if (i % 32)
 			continue;
@@ -310,26 +311,27 @@ static int wait_alone(a64 *word, a32 *how, uint64_t old, uint64_t deadline)
 		else if (kbi_sys_now() >= until || kbi_sys_now() >= deadline)
 			break;
 	}
-	while (!changed(word, old) && !e) {
-		say(how, KBI_SPACE_HOW(KBI_SPACE_ASLEEP, 0, 0));
-		if (changed(word, old))
+	while (!has_word_changed(word, old) && !e) {
+		publish_waiter_how(how, KBI_SPACE_HOW(KBI_SPACE_ASLEEP, 0, 0));
+		if (has_word_changed(word, old))
 			break;
 		e = sleep_in_futex(how, deadline);
 	}
 	a_store_rlx(how, KBI_SPACE_HOW(KBI_SPACE_SELF, 0, 0));
-	return changed(word, old) ? 0 : e;
+	return has_word_changed(word, old) ? 0 : e;
 }
 
 /* Registers w where a waker tells of its word, and lets `how` name that place. On vp, np > 0. */
-static void stand(struct kb_space *s, struct kbi_vp *vp, struct kbi_watch *w, a32 *how)
+static void register_watch(struct kb_space *s, struct kbi_vp *vp, struct kbi_watch *w, a32 *how)
 {
 	uint32_t number = vp->id % KBI_SPACE_VPS, place = w->task->index % KBI_MARKS;
 
 	w->tally = &desks[vp->id].waiting[s->number];
 	w->boarded = use_board(s, vp);
 	kbi_domain_watch_add(vp, w, w->boarded ? &desks[vp->id].place[place] : NULL);
-	say(how, w->boarded ? KBI_SPACE_HOW(KBI_SPACE_BOARDED, s->slot, number << VP_SHIFT | place) :
-			      KBI_SPACE_HOW(KBI_SPACE_WATCHED, s->slot, number));
+	publish_waiter_how(how, w->boarded ?
+		KBI_SPACE_HOW(KBI_SPACE_BOARDED, s->slot, number << VP_SHIFT | place) :
+		KBI_SPACE_HOW(KBI_SPACE_WATCHED, s->slot, number));
 }
 
 int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, uint64_t deadline)
@@ -339,15 +341,15 @@ int kbi_space_note_wait(struct kb_space *s, a64 *word, a32 *how, uint64_t old, u
 	int e = 0;
 
 	if (!self->vp)
-		return wait_alone(word, how, old, deadline);
-	while (!changed(word, old)) {
+		return wait_in_kernel_thread(word, how, old, deadline);
+	while (!has_word_changed(word, old)) {
 		if (e == ETIMEDOUT)
 			return e;
 		kbi_np_enter(self);
-		stand(s, self->vp, &w, how);
+		register_watch(s, self->vp, &w, how);
 		/* a mark may have been taken off the board before w stood there:
 		 * then the word has changed */
-		if (!w.boarded || !changed(word, old))
+		if (!w.boarded || !has_word_changed(word, old))
 			e = kbi_timer_sleep(self, deadline);
 		if (kbi_task_is(self, KBI_TASK_ARMED)) /* it did not sleep */
 			kbi_domain_disarm(self->vp, kbi_thread_of(self));

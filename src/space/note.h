@@ -55,7 +55,8 @@ static inline void kbi_space_note_tell(struct kb_space *s, a32 *how)
 {
 	uint32_t h;
 
-	/* sc: pairs with the fence in say (note.c), and with that of a VP in core/agent.c */
+	/* sc: pairs with the fence in publish_waiter_how (note.c), and with that of a VP in
+	 * core/agent.c */
 	a_fence_after_rmw();
 	h = a_load_rlx(how);
 	if (h >> 28 == KBI_SPACE_NOBODY || h >> 28 == KBI_SPACE_SELF)

@@ -29,7 +29,7 @@ bool kbi_space_place_is_path(const char *name)
 	return strchr(name, '/') != NULL;
 }
 
-static bool is_word(const char *name)
+static bool is_valid_space_name(const char *name)
 {
 	for (const char *c = name; *c; c++)
 		if (!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && !(*c >= '0' && *c <= '9') &&
@@ -42,7 +42,7 @@ int kbi_space_place_check(const char *name)
 {
 	bool path = name && kbi_space_place_is_path(name);
 
-	if (!name || (!path && !is_word(name)))
+	if (!name || (!path && !is_valid_space_name(name)))
 		return EINVAL;
 	return strlen(name) + (path ? 1 : sizeof SHARED_AS) > KBI_SPACE_PLACE_PATH ? ENAMETOOLONG : 0;
 }
@@ -51,7 +51,7 @@ int kbi_space_place_check(const char *name)
 
 /* Returns $XDG_RUNTIME_DIR. The environment is obeyed only where the caller has no more
  * rights than its starter. */
-static const char *session(void)
+static const char *session_folder(void)
 {
 	const size_t n = sizeof VARIABLE - 1;
 
@@ -73,7 +73,7 @@ static int find_parent(enum kbi_space_place place, uint32_t user, char *parent, 
 	snprintf(name, 32, OWN);
 	switch (place) {
 	case KBI_SPACE_SESSION:
-		base = user == (uint32_t)kbi_sys(SYS_geteuid) ? session() : NULL;
+		base = user == (uint32_t)kbi_sys(SYS_geteuid) ? session_folder() : NULL;
 		if (!base)
 			return ENOENT;
 		break;
@@ -90,7 +90,7 @@ static int find_parent(enum kbi_space_place place, uint32_t user, char *parent, 
 	return n < 0 || (size_t)n >= size ? ENOENT : 0;
 }
 
-static bool is_private(int folder, uint32_t user)
+static bool is_private_folder(int folder, uint32_t user)
 {
 	struct stat st;
 
@@ -100,7 +100,7 @@ static bool is_private(int folder, uint32_t user)
 
 /* Returns whether the folder lies in memory. The kernel keeps writing a file on a disk back to it:
  * no place for words that processes poll. */
-static bool is_memory(int folder)
+static bool is_memory_folder(int folder)
 {
 	struct statfs fs;
 
@@ -108,14 +108,14 @@ static bool is_memory(int folder)
 		((int)fs.f_type == TMPFS || (int)fs.f_type == RAMFS);
 }
 
-static int look_into(int parent, const char *name, uint32_t user, bool make, int *folder)
+static int open_user_folder(int parent, const char *name, uint32_t user, bool make, int *folder)
 {
 	long f;
 
 	if (make)
 		kbi_sys(SYS_mkdirat, parent, name, 0700);
 	f = kbi_sys(SYS_openat, parent, name, LOOKED_AT);
-	if (f == -ENOTDIR || f == -ELOOP || (f >= 0 && !is_private((int)f, user))) {
+	if (f == -ENOTDIR || f == -ELOOP || (f >= 0 && !is_private_folder((int)f, user))) {
 		if (f >= 0)
 			kbi_sys(SYS_close, f);
 		return EPERM;
@@ -136,8 +136,8 @@ int kbi_space_place_open(enum kbi_space_place place, uint32_t user, bool make, i
 	parent = kbi_sys(SYS_openat, AT_FDCWD, path, LOOKED_AT & ~(anybodys ? O_NOFOLLOW : 0));
 	if (parent < 0)
 		return anybodys ? (int)-parent : ENOENT;
-	e = anybodys || (is_private((int)parent, user) && is_memory((int)parent)) ?
-	    look_into((int)parent, name, user, make, folder) : ENOENT;
+	e = anybodys || (is_private_folder((int)parent, user) && is_memory_folder((int)parent)) ?
+	    open_user_folder((int)parent, name, user, make, folder) : ENOENT;
 	kbi_sys(SYS_close, parent);
 	return e;
 }

@@ -24,13 +24,13 @@ enum {
 /* ---- the lock -------------------------------------------------------------------------------- */
 
 /* Returns whether a process exists that may hold the lock. */
-static bool is_plausible(const struct kb_space *s, uint32_t holder)
+static bool is_plausible_holder(const struct kb_space *s, uint32_t holder)
 {
 	return holder && holder <= KBI_SPACE_PROCS &&
 		a_load_rlx(&kbi_space_proc(s, holder - 1)->state) != KBI_SPACE_FREE;
 }
 
-static bool grab(const struct kb_space *s, struct kbi_space_thing *t)
+static bool grab_thing_lock(const struct kb_space *s, struct kbi_space_thing *t)
 {
 	uint32_t none = 0;
 
@@ -45,7 +45,7 @@ static int wait_for_lock(const struct kb_space *s, struct kbi_space_thing *t, ui
 {
 	uint64_t began = 0;
 
-	for (unsigned n = 1; !grab(s, t); n++) {
+	for (unsigned n = 1; !grab_thing_lock(s, t); n++) {
 		uint64_t now;
 
 		if (n % TRIES_PER_YIELD) {
@@ -56,7 +56,8 @@ static int wait_for_lock(const struct kb_space *s, struct kbi_space_thing *t, ui
 		began = began ? began : now;
 		if (deadline && now >= deadline)
 			return ETIMEDOUT;
-		if (now - began >= (is_plausible(s, a_load_rlx(&t->lock)) ? patient : doubtful))
+		if (now - began >=
+				(is_plausible_holder(s, a_load_rlx(&t->lock)) ? patient : doubtful))
 			return EPROTO;
 		kbi_sys_yield_to_holder(n / TRIES_PER_YIELD);
 	}
@@ -65,7 +66,7 @@ static int wait_for_lock(const struct kb_space *s, struct kbi_space_thing *t, ui
 
 int kbi_space_queue_lock(struct kb_space *s, struct kbi_space_thing *t, uint64_t deadline)
 {
-	return kbi_likely(grab(s, t)) ? 0 :
+	return kbi_likely(grab_thing_lock(s, t)) ? 0 :
 		wait_for_lock(s, t, deadline, KBI_SPACE_PATIENT, KBI_SPACE_DOUBTFUL);
 }
 
@@ -145,7 +146,8 @@ void kbi_space_queue_tell(struct kb_space *s, struct kbi_space_record *r)
 		r = kbi_space_record(s, chain);
 	if (!r)
 		return;
-	a_add_acqrel(&r->word, 1); /* release: pairs with the acquire in changed (note.c) */
+	/* release: pairs with the acquire in has_word_changed (note.c) */
+	a_add_acqrel(&r->word, 1);
 	kbi_space_note_tell(s, &r->how);
 }
 
@@ -213,7 +215,7 @@ static int add_chunk(struct kb_space *s)
 	return 0;
 }
 
-static int more(struct kb_space *s)
+static int add_records(struct kb_space *s)
 {
 	int e = kbi_space_file_lock(s);
 
@@ -226,7 +228,7 @@ static int more(struct kb_space *s)
 	return e;
 }
 
-static bool pop(struct kb_space *s, struct kbi_space_seat *seat)
+static bool pop_record(struct kb_space *s, struct kbi_space_seat *seat)
 {
 	uint32_t index;
 
@@ -251,15 +253,15 @@ int kbi_space_queue_get(struct kb_space *s, struct kbi_space_seat *seat)
 	int e = 0;
 
 	kbi_np_enter(self);
-	while (!e && !pop(s, seat))
-		e = more(s);
+	while (!e && !pop_record(s, seat))
+		e = add_records(s);
 	kbi_np_leave(self);
 	if (!e)
 		a_store_rlx(&seat->r->chain, 0);
 	return e;
 }
 
-static void give_back(struct kb_space *s, uint32_t index)
+static void return_record(struct kb_space *s, uint32_t index)
 {
 	struct kbi_task *self = kbi_self();
 
@@ -276,18 +278,19 @@ static void give_back(struct kb_space *s, uint32_t index)
 
 void kbi_space_queue_put(struct kb_space *s, const struct kbi_space_seat *seat)
 {
-	give_back(s, seat->ref & 0xffff);
+	return_record(s, seat->ref & 0xffff);
 }
 
 void kbi_space_queue_retire(struct kb_space *s)
 {
-	give_back(s, UINT32_MAX);
+	return_record(s, UINT32_MAX);
 }
 
 /* ---- an operation ---------------------------------------------------------------------------- */
 
 /* Makes a single try, with the lock, and releases the lock. */
-static int go(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word, bool last)
+static int try_locked_op(struct kbi_space_op *op, const struct kbi_space_seat *seat,
+	uint64_t *word, bool last)
 {
 	int e;
 
@@ -309,8 +312,8 @@ static int go(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64
 /* Locks and makes a single try; the seat, if there is one, leaves the queue first. If the
  * operation must wait, the seat stands in the queue again, and *word is its word before.
  * Without word it does not wait. */
-static int attempt(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t *word,
-	uint64_t deadline)
+static int lock_and_try_op(struct kbi_space_op *op, const struct kbi_space_seat *seat,
+	uint64_t *word, uint64_t deadline)
 {
 	struct kbi_task *self = kbi_self();
 	int e;
@@ -319,13 +322,13 @@ static int attempt(struct kbi_space_op *op, const struct kbi_space_seat *seat, u
 	e = kbi_space_queue_lock(op->s, op->t, deadline);
 	op->stuck = e;
 	if (kbi_likely(!e))
-		e = go(op, seat, word, !word);
+		e = try_locked_op(op, seat, word, !word);
 	kbi_np_leave(self);
 	return e;
 }
 
 /* Ends the wait of a seat that has stood in the queue. */
-static int give_up(struct kbi_space_op *op, const struct kbi_space_seat *seat)
+static int end_op_wait(struct kbi_space_op *op, const struct kbi_space_seat *seat)
 {
 	struct kbi_task *self = kbi_self();
 	int e;
@@ -334,7 +337,7 @@ static int give_up(struct kbi_space_op *op, const struct kbi_space_seat *seat)
 	e = kbi_space_queue_lock_soon(op->s, op->t);
 	op->stuck = e;
 	if (!e)
-		e = go(op, seat, NULL, true);
+		e = try_locked_op(op, seat, NULL, true);
 	kbi_np_leave(self);
 	return e;
 }
@@ -344,19 +347,20 @@ bool kbi_space_queue_is_late(unsigned tries, uint64_t deadline)
 	return kbi_unlikely(tries > CLOCK_AFTER) && deadline != KB_FOREVER && kbi_sys_now() >= deadline;
 }
 
-static int do_waiting(struct kbi_space_op *op, const struct kbi_space_seat *seat, uint64_t deadline)
+static int run_waiting_op(struct kbi_space_op *op, const struct kbi_space_seat *seat,
+	uint64_t deadline)
 {
 	bool queued = false;
 	uint64_t word = 0;
 	int e;
 
 	do {
-		e = attempt(op, seat, &word, deadline);
+		e = lock_and_try_op(op, seat, &word, deadline);
 		queued |= e == EAGAIN;
 	} while (e == EAGAIN && !kbi_space_queue_is_late(op->tries, deadline) &&
 		 !kbi_space_note_wait(op->s, &seat->r->word, &seat->r->how, word, deadline));
 	if (e == EAGAIN || (op->stuck && queued))
-		e = give_up(op, seat);
+		e = end_op_wait(op, seat);
 	if (op->stuck && queued)
 		kbi_space_queue_retire(op->s);
 	else
@@ -371,11 +375,11 @@ int kbi_space_queue_do(struct kbi_space_op *op, uint64_t deadline)
 	int e;
 
 	op->n_wakes = op->tries = 0;
-	e = attempt(op, NULL, deadline ? &word : NULL, deadline);
+	e = lock_and_try_op(op, NULL, deadline ? &word : NULL, deadline);
 	if (e != EAGAIN || deadline == 0)
 		return e == EAGAIN ? ETIMEDOUT : e;
 	if (kbi_space_queue_get(op->s, &seat)) /* no room to wait */
-		return attempt(op, NULL, NULL, deadline);
-	e = do_waiting(op, &seat, deadline);
+		return lock_and_try_op(op, NULL, NULL, deadline);
+	e = run_waiting_op(op, &seat, deadline);
 	return e == EAGAIN ? ETIMEDOUT : e;
 }

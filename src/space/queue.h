@@ -44,7 +44,7 @@ int kbi_space_queue_lock(struct kb_space *s, struct kbi_space_thing *t, uint64_t
 int kbi_space_queue_lock_soon(struct kb_space *s, struct kbi_space_thing *t);
 static inline void kbi_space_queue_unlock(struct kbi_space_thing *t)
 {
-	/* release: pairs with the acquire in grab (queue.c) */
+	/* release: pairs with the acquire in grab_thing_lock (queue.c) */
 	a_store_rel(&t->lock, 0);
 }
 

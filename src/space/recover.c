@@ -13,28 +13,30 @@
 
 enum { MOST_WAITERS = KBI_SPACE_PROCS * KBI_SPACE_CHUNKS * KBI_SPACE_RECORDS };
 
-static bool is_dead(struct kb_space *s, uint32_t slot)
+static bool is_dead_member(struct kb_space *s, uint32_t slot)
 {
 	struct kbi_space_proc *p = kbi_space_proc(s, slot);
 
 	return kbi_space_life_is_over(a_load_rlx(&p->pid), a_load_rlx(&p->start));
 }
 
-static bool has(uint64_t slots, uint32_t slot)
+static bool has_slot_bit(uint64_t slots, uint32_t slot)
 {
 	return slot < KBI_SPACE_PROCS && slots >> slot & 1;
 }
 
 /* Takes the lock of an object, also from a dead holder, or after a long time
  * from any holder: true then. */
-static bool take_over(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, uint64_t until)
+static bool take_over_thing_lock(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots,
+	uint64_t until)
 {
 	for (unsigned n = 1;; n++) {
 		uint32_t holder = a_load_rlx(&t->lock);
 		/* PROCS + 1: a process that was attaching and died; the caller has the file's lock, under
 		 * which that process took the object's lock */
-		bool dead = holder && (has(slots, holder - 1) || holder > KBI_SPACE_PROCS ||
-				       (n % 256 == 0 && (kbi_sys_now() >= until || is_dead(s, holder - 1))));
+		bool dead = holder &&
+			(has_slot_bit(slots, holder - 1) || holder > KBI_SPACE_PROCS ||
+			(n % 256 == 0 && (kbi_sys_now() >= until || is_dead_member(s, holder - 1))));
 
 		/* acquire: pairs with the release in kbi_space_queue_unlock; all stores of
 		 * a dead holder are visible */
@@ -62,7 +64,7 @@ static void each_record(struct kb_space *s, uint32_t slot,
 	}
 }
 
-static void forget(struct kb_space *s, struct kbi_space_record *r, void *arg)
+static void clear_record_link(struct kb_space *s, struct kbi_space_record *r, void *arg)
 {
 	if (a_load_rlx(&r->linked) && a_load_rlx(&r->object) == kbi_space_offset(s, arg))
 		a_store_rlx(&r->linked, 0);
@@ -71,12 +73,12 @@ static void forget(struct kb_space *s, struct kbi_space_record *r, void *arg)
 static void drop_queues(struct kb_space *s, struct kbi_space_thing *t)
 {
 	for (uint32_t p = 0; p < KBI_SPACE_PROCS; p++)
-		each_record(s, p, forget, t);
+		each_record(s, p, clear_record_link, t);
 	t->queue[0] = t->queue[1] = (struct kbi_space_queue){ .tail = 0 };
 }
 
 /* Unlinks the waiters of those processes only: the lock was sound. */
-static void unlink_theirs(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots)
+static void unlink_slot_waiters(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots)
 {
 	for (unsigned q = 0; q < 2; q++) {
 		uint32_t ref = a_load_rlx(&t->queue[q].head), next;
@@ -84,13 +86,13 @@ static void unlink_theirs(struct kb_space *s, struct kbi_space_thing *t, uint64_
 
 		for (unsigned n = 0; n < MOST_WAITERS && (r = kbi_space_record(s, ref)); n++, ref = next) {
 			next = a_load_rlx(&r->next);
-			if (has(slots, (ref >> 16) - 1))
+			if (has_slot_bit(slots, (ref >> 16) - 1))
 				kbi_space_queue_unlink(s, t, q, r);
 		}
 	}
 }
 
-static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
+static void orphan_thing(struct kbi_space_thing *t, uint32_t slot, bool died)
 {
 	uint64_t bit = UINT64_C(1) << slot;
 	uint32_t how;
@@ -119,31 +121,32 @@ static void orphan(struct kbi_space_thing *t, uint32_t slot, bool died)
 	}
 }
 
-static void clean(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, bool died,
+static void clean_thing(struct kb_space *s, struct kbi_space_thing *t, uint64_t slots, bool died,
 	uint64_t until)
 {
-	if (take_over(s, t, slots, until))
+	if (take_over_thing_lock(s, t, slots, until))
 		drop_queues(s, t);
 	else
-		unlink_theirs(s, t, slots);
+		unlink_slot_waiters(s, t, slots);
 	for (uint64_t left = slots; left; left &= left - 1)
-		orphan(t, (uint32_t)__builtin_ctzll(left), died);
+		orphan_thing(t, (uint32_t)__builtin_ctzll(left), died);
 	kbi_space_queue_unlock(t);
 }
 
-static void tell(struct kb_space *s, struct kbi_space_record *r, void *arg)
+static void tell_record_again(struct kb_space *s, struct kbi_space_record *r, void *arg)
 {
 	(void)arg;
 	if (a_load_rlx(&r->how) >> 28 == KBI_SPACE_NOBODY)
 		return;
-	a_add_acqrel(&r->word, 1); /* release: pairs with the acquire in changed (note.c) */
+	/* release: pairs with the acquire in has_word_changed (note.c) */
+	a_add_acqrel(&r->word, 1);
 	kbi_space_note_tell_again(s, &r->how);
 }
 
 /* Goes through the chain and cleans each object, or (again) tells the waiters at events. */
 static int each_thing(struct kb_space *s, uint64_t slots, bool died, bool again, uint64_t until)
 {
-	/* acquire: pairs with the release in make (thing.c) */
+	/* acquire: pairs with the release in make_thing (thing.c) */
 	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;
 
 	while (at) {
@@ -152,7 +155,7 @@ static int each_thing(struct kb_space *s, uint64_t slots, bool died, bool again,
 		if (!t || kbi_sys_now() >= until + KBI_SPACE_PATIENT)
 			return EPROTO;
 		if (!again) {
-			clean(s, t, slots, died, until);
+			clean_thing(s, t, slots, died, until);
 		} else if (KBI_SPACE_ONCE(t->type) == KBI_SPACE_EVENT) {
 			kbi_space_thing_wake_event(s, t);
 			kbi_space_note_tell_again(s, &t->how);
@@ -163,16 +166,17 @@ static int each_thing(struct kb_space *s, uint64_t slots, bool died, bool again,
 	return 0;
 }
 
-static bool is_other(const struct kb_space *s, uint32_t i, uint64_t slots)
+static bool is_other_member(const struct kb_space *s, uint32_t i, uint64_t slots)
 {
-	return !has(slots, i) && a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE;
+	return !has_slot_bit(slots, i) &&
+		a_load_rlx(&kbi_space_proc(s, i)->state) != KBI_SPACE_FREE;
 }
 
 static void free_entry(struct kbi_space_proc *p)
 {
 	for (unsigned i = 0; i < KBI_SPACE_VPS; i++)
 		a_store_rlx(&p->asleep[i], 0);
-	/* release: pairs with the acquire of state in enter (member.c) */
+	/* release: pairs with the acquire of state in take_table_entry (member.c) */
 	a_store_rel(&p->state, KBI_SPACE_FREE);
 }
 
@@ -184,13 +188,13 @@ int kbi_space_recover(struct kb_space *s, uint64_t slots, bool died)
 	if (each_thing(s, slots, died, false, until))
 		return EPROTO;
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		if (is_other(s, i, slots))
-			each_record(s, i, tell, NULL);
+		if (is_other_member(s, i, slots))
+			each_record(s, i, tell_record_again, NULL);
 	if (each_thing(s, slots, died, true, until))
 		return EPROTO;
 	/* a process that has cleared a VP's flag may have died before it rang */
 	for (uint32_t i = 0; i < KBI_SPACE_PROCS; i++)
-		if (is_other(s, i, slots))
+		if (is_other_member(s, i, slots))
 			kbi_space_note_ring(kbi_space_proc(s, i));
 	if (died)
 		a_store_rlx(&h->crashes, a_load_rlx(&h->crashes) + (uint32_t)__builtin_popcountll(slots));

@@ -12,14 +12,14 @@ int kb_space_rwlock_open(kb_space_t *s, const char *name, kb_space_rwlock_t **lo
 	return kbi_space_thing_open(s, name, &w, (struct kbi_space_hold **)lock);
 }
 
-static void readers(struct kbi_space_thing *t, unsigned slot, int change)
+static void change_reader_count(struct kbi_space_thing *t, unsigned slot, int change)
 {
 	a_store_rlx(&t->held[slot], (uint16_t)(a_load_rlx(&t->held[slot]) + change));
 	a_store_rlx(&t->rwlock.readers, a_load_rlx(&t->rwlock.readers) + (uint32_t)change);
 }
 
 /* Calls the waiters that may go on. */
-static void call(struct kbi_space_op *op)
+static void call_rwlock_waiters(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 
@@ -31,7 +31,7 @@ static void call(struct kbi_space_op *op)
 		kbi_space_queue_call(op, 1, 1);
 }
 
-static int read_lock(struct kbi_space_op *op)
+static int try_space_rdlock(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 
@@ -40,11 +40,11 @@ static int read_lock(struct kbi_space_op *op)
 		return EAGAIN;
 	if (a_load_rlx(&t->held[op->s->slot]) == UINT16_MAX)
 		return EOVERFLOW;
-	readers(t, op->s->slot, 1);
+	change_reader_count(t, op->s->slot, 1);
 	return 0;
 }
 
-static int write_lock(struct kbi_space_op *op)
+static int try_space_wrlock(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 
@@ -54,25 +54,26 @@ static int write_lock(struct kbi_space_op *op)
 	return 0;
 }
 
-static int unlock(struct kbi_space_op *op)
+static int unlock_space_rwlock(struct kbi_space_op *op)
 {
 	struct kbi_space_thing *t = op->t;
 
 	if (a_load_rlx(&t->rwlock.writer) == op->s->slot + 1)
 		a_store_rlx(&t->rwlock.writer, 0);
 	else if (a_load_rlx(&t->held[op->s->slot]))
-		readers(t, op->s->slot, -1);
+		change_reader_count(t, op->s->slot, -1);
 	else
 		return EPERM;
-	call(op);
+	call_rwlock_waiters(op);
 	return 0;
 }
 
-static int lock(kb_space_rwlock_t *l, int (*try)(struct kbi_space_op *), unsigned queue,
-	uint64_t deadline)
+static int lock_space_rwlock(kb_space_rwlock_t *l, int (*try)(struct kbi_space_op *),
+	unsigned queue, uint64_t deadline)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)l;
-	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try, .queue = queue, .gave_up = call };
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = try, .queue = queue,
+		.gave_up = call_rwlock_waiters };
 	int e = kbi_space_queue_do(&op, deadline);
 
 	return e ? e : a_load_rlx(&h->t->flags) & KBI_SPACE_BROKEN ? EOWNERDEAD : 0;
@@ -80,18 +81,18 @@ static int lock(kb_space_rwlock_t *l, int (*try)(struct kbi_space_op *), unsigne
 
 int kb_space_rwlock_rdlock(kb_space_rwlock_t *l, uint64_t deadline)
 {
-	return lock(l, read_lock, 0, deadline);
+	return lock_space_rwlock(l, try_space_rdlock, 0, deadline);
 }
 
 int kb_space_rwlock_wrlock(kb_space_rwlock_t *l, uint64_t deadline)
 {
-	return lock(l, write_lock, 1, deadline);
+	return lock_space_rwlock(l, try_space_wrlock, 1, deadline);
 }
 
 int kb_space_rwlock_unlock(kb_space_rwlock_t *l)
 {
 	struct kbi_space_hold *h = (struct kbi_space_hold *)l;
-	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = unlock };
+	struct kbi_space_op op = { .s = h->s, .t = h->t, .try = unlock_space_rwlock };
 
 	return kbi_space_queue_do(&op, 0);
 }

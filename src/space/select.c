@@ -17,7 +17,7 @@ struct selecting {
 	uint64_t lost; /* bits of the channels whose record may still stand in the queue */
 };
 
-static struct kbi_space_hold *hold(const kb_space_case_t *c)
+static struct kbi_space_hold *hold_of_case(const kb_space_case_t *c)
 {
 	return c->op == KB_SELECT_EVENT ? (struct kbi_space_hold *)c->event :
 		(struct kbi_space_hold *)c->chan;
@@ -36,7 +36,7 @@ static int try_chan(struct selecting *x, size_t i, bool link)
 	struct kbi_space_op op;
 	int e;
 
-	kbi_space_chan_op(&op, hold(c), c->op == KB_SELECT_SEND, c->element);
+	kbi_space_chan_op(&op, hold_of_case(c), c->op == KB_SELECT_SEND, c->element);
 	kbi_np_enter(self);
 	e = kbi_space_queue_lock(x->s, op.t, x->deadline);
 	if (!e) {
@@ -52,7 +52,7 @@ static int try_chan(struct selecting *x, size_t i, bool link)
 
 static void unlink_chan(struct selecting *x, size_t i)
 {
-	struct kbi_space_thing *t = hold(&x->cases[i])->t;
+	struct kbi_space_thing *t = hold_of_case(&x->cases[i])->t;
 	struct kbi_task *self = kbi_self();
 
 	kbi_np_enter(self);
@@ -69,13 +69,13 @@ static void unlink_chan(struct selecting *x, size_t i)
 }
 
 /* Calls a further waiter where this thread was called and has done a different case. */
-static void renew(struct selecting *x, size_t i)
+static void renew_chan_call(struct selecting *x, size_t i)
 {
 	kb_space_case_t *c = &x->cases[i];
 	struct kbi_task *self = kbi_self();
 	struct kbi_space_op op;
 
-	kbi_space_chan_op(&op, hold(c), c->op == KB_SELECT_SEND, c->element);
+	kbi_space_chan_op(&op, hold_of_case(c), c->op == KB_SELECT_SEND, c->element);
 	kbi_np_enter(self);
 	if (!kbi_space_queue_lock_soon(x->s, op.t)) {
 		kbi_space_chan_renew(&op);
@@ -87,7 +87,7 @@ static void renew(struct selecting *x, size_t i)
 
 /* Performs a possible case. Returns its number, or n. `link`: waits
  * where a case is not possible. */
-static size_t go_round(struct selecting *x, size_t first, bool link, size_t *linked)
+static size_t try_space_cases(struct selecting *x, size_t first, bool link, size_t *linked)
 {
 	for (size_t k = 0; k < x->n; k++) {
 		size_t i = (first + k) % x->n;
@@ -98,11 +98,11 @@ static size_t go_round(struct selecting *x, size_t first, bool link, size_t *lin
 			c->error = try_chan(x, i, link);
 		} else {
 			if (link) {
-				a_store_rlx(&hold(c)->t->how,
+				a_store_rlx(&hold_of_case(c)->t->how,
 					KBI_SPACE_HOW(KBI_SPACE_CHAINED, x->s->slot, x->own.ref & 0xffff));
 				a_fence_sc(); /* sc: pairs with the fence in kbi_space_note_tell */
 			}
-			c->error = kbi_space_event_take(hold(c)->t, c->element, &word);
+			c->error = kbi_space_event_take(hold_of_case(c)->t, c->element, &word);
 		}
 		*linked = k + (c->error == EAGAIN);
 		if (c->error != EAGAIN)
@@ -111,7 +111,7 @@ static size_t go_round(struct selecting *x, size_t first, bool link, size_t *lin
 	return x->n;
 }
 
-static void take_back(struct selecting *x, size_t first, size_t linked)
+static void unlink_linked_chans(struct selecting *x, size_t first, size_t linked)
 {
 	x->called = 0;
 	for (size_t k = 0; k < linked; k++) {
@@ -140,7 +140,8 @@ static void put_records(struct selecting *x)
 {
 	for (size_t i = 0; i < x->n; i++) {
 		if (!is_chan(&x->cases[i]) && x->own.r)
-			a_store_rlx(&hold(&x->cases[i])->t->how, KBI_SPACE_HOW(KBI_SPACE_NOBODY, 0, 0));
+			a_store_rlx(&hold_of_case(&x->cases[i])->t->how,
+				KBI_SPACE_HOW(KBI_SPACE_NOBODY, 0, 0));
 		if (x->lost >> i & 1)
 			kbi_space_queue_retire(x->s);
 		else if (x->link[i].r)
@@ -150,7 +151,7 @@ static void put_records(struct selecting *x)
 		kbi_space_queue_put(x->s, &x->own);
 }
 
-static int wait_and_go(struct selecting *x, size_t first, uint64_t deadline, size_t *chosen)
+static int wait_for_space_case(struct selecting *x, size_t first, uint64_t deadline, size_t *chosen)
 {
 	int e = get_records(x);
 	unsigned tries = 0;
@@ -159,21 +160,21 @@ static int wait_and_go(struct selecting *x, size_t first, uint64_t deadline, siz
 	while (!e) {
 		uint64_t word = a_load_rlx(&x->own.r->word);
 
-		*chosen = go_round(x, first, true, &linked);
+		*chosen = try_space_cases(x, first, true, &linked);
 		if (*chosen == x->n)
 			e = kbi_space_queue_is_late(tries++, deadline) ? ETIMEDOUT :
 				kbi_space_note_wait(x->s, &x->own.r->word, &x->own.r->how, word, deadline);
-		take_back(x, first, linked);
+		unlink_linked_chans(x, first, linked);
 		if (*chosen < x->n)
 			break;
 		if (x->lost && !e)
 			e = EPROTO;
 	}
-	if (e == ETIMEDOUT && (*chosen = go_round(x, first, false, &linked)) < x->n)
+	if (e == ETIMEDOUT && (*chosen = try_space_cases(x, first, false, &linked)) < x->n)
 		e = 0;
 	for (size_t i = 0; i < x->n; i++)
 		if (x->called >> i & 1 && i != *chosen)
-			renew(x, i);
+			renew_chan_call(x, i);
 	put_records(x);
 	return e;
 }
@@ -186,13 +187,13 @@ int kb_space_select(kb_space_case_t *cases, size_t count, uint64_t deadline, siz
 
 	if (!count || count > KBI_SPACE_MOST_CASES)
 		return EINVAL;
-	x.s = hold(&cases[0])->s;
+	x.s = hold_of_case(&cases[0])->s;
 	for (size_t i = 0; i < count; i++)
-		if (cases[i].op > KB_SELECT_EVENT || hold(&cases[i])->s != x.s)
+		if (cases[i].op > KB_SELECT_EVENT || hold_of_case(&cases[i])->s != x.s)
 			return EINVAL;
 	first = a_add_rlx(&turn, 1) % count;
-	*chosen = go_round(&x, first, false, &linked);
+	*chosen = try_space_cases(&x, first, false, &linked);
 	if (*chosen < count)
 		return 0;
-	return deadline == 0 ? ETIMEDOUT : wait_and_go(&x, first, deadline, chosen);
+	return deadline == 0 ? ETIMEDOUT : wait_for_space_case(&x, first, deadline, chosen);
 }

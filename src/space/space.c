@@ -20,7 +20,7 @@
 static a32 hooked;
 
 /* Detaches in good order when the process ends by exit. */
-static void at_exit(void)
+static void detach_at_exit(void)
 {
 	struct kb_space *s;
 
@@ -30,7 +30,7 @@ static void at_exit(void)
 }
 
 /* Forgets the spaces in the child of fork, which has none of them in its memory. */
-static void in_child(void)
+static void forget_spaces_in_child(void)
 {
 	struct kb_space *s;
 
@@ -44,7 +44,7 @@ static void in_child(void)
 }
 
 /* Explains, in the handler of SIGBUS, that memory of a space is missing. */
-static void explain(uintptr_t address)
+static void explain_space_fault(uintptr_t address)
 {
 	struct kb_space *s;
 
@@ -62,23 +62,23 @@ static void explain(uintptr_t address)
 static void explain_faults(void)
 {
 	/* release: pairs with the acquire in core/preempt */
-	a_store_rel(&kbi_preempt_explain, (void *)(uintptr_t)explain);
+	a_store_rel(&kbi_preempt_explain, (void *)(uintptr_t)explain_space_fault);
 	kbi_preempt_watch_memory();
 }
 
-static void hook(void)
+static void install_space_hooks(void)
 {
 	if (a_xchg_acqrel(&hooked, 1)) /* pairs with itself */
 		return;
-	atexit(at_exit);
+	atexit(detach_at_exit);
 	explain_faults();
 }
 
 /* Registers the fork handler before there are threads: a fork that has begun during the first
  * attach would miss it. */
-__attribute__((constructor)) static void on_fork(void)
+__attribute__((constructor)) static void register_fork_handler(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, forget_spaces_in_child);
 }
 
 /* Returns whether this process is attached to the same file; two threads may try at once. */
@@ -92,7 +92,7 @@ static bool is_attached(const struct kb_space *s)
 	return false;
 }
 
-static int announce(struct kb_space *s)
+static int register_space(struct kb_space *s)
 {
 	int e = 0;
 
@@ -105,7 +105,7 @@ static int announce(struct kb_space *s)
 	return e;
 }
 
-static int attach(int fd, const char *name, unsigned flags, kb_space_t **space)
+static int attach_space_file(int fd, const char *name, unsigned flags, kb_space_t **space)
 {
 	struct kbi_space_head head;
 	struct kb_space *s;
@@ -117,8 +117,8 @@ static int attach(int fd, const char *name, unsigned flags, kb_space_t **space)
 		return e;
 	s->slot = KBI_SPACE_PROCS; /* no entry yet */
 	snprintf(s->name, sizeof s->name, "%s", name);
-	hook();
-	e = announce(s);
+	install_space_hooks();
+	e = register_space(s);
 	if (!e) {
 		e = kbi_space_member_join(s);
 		if (e)
@@ -143,14 +143,14 @@ static int begin_processes(void)
 
 static int attach_or_close(int fd, const char *name, unsigned flags, kb_space_t **space)
 {
-	int e = attach(fd, name, flags, space);
+	int e = attach_space_file(fd, name, flags, space);
 
 	if (e)
 		kbi_space_file_close(fd);
 	return e;
 }
 
-static int create(kb_space_t **space, const char *name, const kb_space_config_t *config)
+static int create_and_attach(kb_space_t **space, const char *name, const kb_space_config_t *config)
 {
 	int fd, e = kbi_space_file_create(name, config, &fd);
 
@@ -172,7 +172,7 @@ int kb_space_create(kb_space_t **space, const char *name, const kb_space_config_
 		return e;
 	self = kbi_self();
 	kbi_np_enter(self);
-	e = create(space, name, config);
+	e = create_and_attach(space, name, config);
 	kbi_np_leave(self);
 	return e;
 }
@@ -246,7 +246,8 @@ void kb_space_info(const kb_space_t *s, kb_space_info_t *info)
 	struct kbi_space_head *h = s->head;
 
 	*info = (kb_space_info_t){
-		.size = a_load_acq(&h->size), /* acquire: pairs with the release in grow */
+		/* acquire: pairs with the release in grow_space_file (file.c) */
+		.size = a_load_acq(&h->size),
 		.used = a_load_rlx(&h->used),
 		.limit = s->limit,
 		.address = (uintptr_t)h,

@@ -12,15 +12,15 @@ enum { PAGE = 65536 }; /* bytes of holds mapped at a time */
 
 /* ---- objects as this process knows them ------------------------------------------------------ */
 
-static struct kbi_space_hold **bucket(struct kb_space *s, uint64_t at)
+static struct kbi_space_hold **hold_bucket(struct kb_space *s, uint64_t at)
 {
 	return &s->hold[at / KBI_CACHE_LINE * UINT64_C(0x9e3779b97f4a7c15) >> 32 &
 		(KBI_SPACE_BUCKETS - 1)];
 }
 
-static struct kbi_space_hold *known(struct kb_space *s, uint64_t at)
+static struct kbi_space_hold *find_known_hold(struct kb_space *s, uint64_t at)
 {
-	struct kbi_space_hold *h = *bucket(s, at);
+	struct kbi_space_hold *h = *hold_bucket(s, at);
 
 	while (h && h->at != at)
 		h = h->next;
@@ -53,29 +53,29 @@ void kbi_space_thing_forget(struct kb_space *s)
 	s->holds = NULL;
 }
 
-static struct kbi_space_hold *spare(struct kb_space *s)
+static struct kbi_space_hold *ensure_free_hold(struct kb_space *s)
 {
 	return s->free_holds || add_page(s) ? s->free_holds : NULL;
 }
 
-static struct kbi_space_hold *keep(struct kb_space *s, struct kbi_space_thing *t,
+static struct kbi_space_hold *add_hold(struct kb_space *s, struct kbi_space_thing *t,
 	const struct kbi_space_wish *w, uint64_t at, char *buffer)
 {
 	struct kbi_space_hold *h = s->free_holds;
 
 	s->free_holds = h->next;
 	*h = (struct kbi_space_hold){ .s = s, .t = t, .at = at, .buffer = buffer, .type = w->type,
-		.size = w->size, .capacity = w->capacity, .next = *bucket(s, at) };
-	*bucket(s, at) = h;
+		.size = w->size, .capacity = w->capacity, .next = *hold_bucket(s, at) };
+	*hold_bucket(s, at) = h;
 	return h;
 }
 
 /* ---- finding and making ---------------------------------------------------------------------- */
 
 /* Finds an object by name. Stores its position in *found, 0: there is none. Returns 0 or EPROTO. */
-static int find(struct kb_space *s, const char *name, uint64_t *found)
+static int find_thing(struct kb_space *s, const char *name, uint64_t *found)
 {
-	/* acquire: pairs with the release in make */
+	/* acquire: pairs with the release in make_thing */
 	uint64_t at = a_load_acq(&s->head->things), below = UINT64_MAX;
 
 	for (; at; below = at,
@@ -91,7 +91,7 @@ static int find(struct kb_space *s, const char *name, uint64_t *found)
 	return 0;
 }
 
-static int make(struct kb_space *s, const char *name, const struct kbi_space_wish *w,
+static int make_thing(struct kb_space *s, const char *name, const struct kbi_space_wish *w,
 	struct kbi_space_hold **h)
 {
 	struct kbi_space_thing *t;
@@ -113,21 +113,21 @@ static int make(struct kb_space *s, const char *name, const struct kbi_space_wis
 		w->make(t, w->arg);
 	a_store_rlx(&t->next, a_load_rlx(&s->head->things));
 	a_store_rlx(&s->head->n_things, a_load_rlx(&s->head->n_things) + 1);
-	/* release: pairs with the acquire in find, and in each_thing (recover.c) */
+	/* release: pairs with the acquire in find_thing, and in each_thing (recover.c) */
 	a_store_rel(&s->head->things, at);
-	*h = keep(s, t, w, at, buffer ? kbi_space_place(s, buffer) : NULL);
+	*h = add_hold(s, t, w, at, buffer ? kbi_space_place(s, buffer) : NULL);
 	return 0;
 }
 
 /* Opens an existing object. Any process may have written to it since: its measures are read once,
  * and must be as requested. */
-static int take(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w,
+static int open_existing_thing(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w,
 	struct kbi_space_hold **h)
 {
 	struct kbi_space_thing *t = kbi_space_place(s, at);
 	char *buffer = NULL;
 
-	if ((*h = known(s, at)))
+	if ((*h = find_known_hold(s, at)))
 		return (*h)->type != w->type || (*h)->size != w->size ||
 			(*h)->capacity != w->capacity ? EEXIST : 0;
 	if (KBI_SPACE_ONCE(t->type) != w->type || KBI_SPACE_ONCE(t->size) != w->size ||
@@ -135,21 +135,21 @@ static int take(struct kb_space *s, uint64_t at, const struct kbi_space_wish *w,
 		return EEXIST;
 	if (w->buffer && !(buffer = kbi_space_at(s, KBI_SPACE_ONCE(t->buffer), w->buffer)))
 		return EPROTO;
-	*h = keep(s, t, w, at, buffer);
+	*h = add_hold(s, t, w, at, buffer);
 	return 0;
 }
 
-static int take_or_make(struct kb_space *s, const char *name, const struct kbi_space_wish *w,
+static int open_or_make_thing(struct kb_space *s, const char *name, const struct kbi_space_wish *w,
 	struct kbi_space_hold **h)
 {
 	uint64_t at;
-	int e = find(s, name, &at);
+	int e = find_thing(s, name, &at);
 
 	if (e)
 		return e;
-	if (!spare(s))
+	if (!ensure_free_hold(s))
 		return ENOMEM;
-	return at ? take(s, at, w, h) : make(s, name, w, h);
+	return at ? open_existing_thing(s, at, w, h) : make_thing(s, name, w, h);
 }
 
 static void open_ends(struct kb_space *s, struct kbi_space_thing *t, unsigned ends)
@@ -174,7 +174,7 @@ int kbi_space_thing_open(struct kb_space *s, const char *name, const struct kbi_
 	kbi_np_enter(self);
 	e = kbi_space_file_lock(s);
 	if (!e) {
-		e = take_or_make(s, name, w, h);
+		e = open_or_make_thing(s, name, w, h);
 		if (!e)
 			open_ends(s, (*h)->t, w->ends);
 		kbi_space_file_unlock(s);

@@ -6,8 +6,11 @@
 
 #include <errno.h>
 
-static inline a32 *word_of(kb_barrier_t *b) { return (a32 *)&b->word; }
-static inline struct kbi_waitq *queue_of(kb_barrier_t *b) { return (struct kbi_waitq *)&b->head; }
+static inline a32 *barrier_word(kb_barrier_t *b) { return (a32 *)&b->word; }
+static inline struct kbi_waitq *barrier_queue(kb_barrier_t *b)
+{
+	return (struct kbi_waitq *)&b->head;
+}
 
 /* A kernel thread that is no virtual processor waits in a crowd: a
  * system call wakes all of them. */
@@ -27,7 +30,7 @@ static struct round next_round(kb_barrier_t *b)
 	struct round done;
 	struct kbi_wnode **threads = &done.threads, **crowd = &done.crowd;
 
-	for (struct kbi_wnode *n = queue_of(b)->head; n; n = n->next) {
+	for (struct kbi_wnode *n = barrier_queue(b)->head; n; n = n->next) {
 		struct kbi_wnode ***end = ((struct waiter *)n)->in_crowd ? &crowd : &threads;
 
 		a_store_rlx(&n->state, KBI_WNODE_TAKEN);
@@ -35,25 +38,25 @@ static struct round next_round(kb_barrier_t *b)
 		*end = &n->next;
 	}
 	*threads = *crowd = NULL;
-	*queue_of(b) = (struct kbi_waitq){ NULL, NULL };
+	*barrier_queue(b) = (struct kbi_waitq){ NULL, NULL };
 	b->left = b->need;
 	return done;
 }
 
-static bool leave(void *barrier, struct kbi_wnode *n)
+static bool leave_barrier(void *barrier, struct kbi_wnode *n)
 {
 	kb_barrier_t *b = barrier;
 	struct kbi_task *self = n->task;
 	bool queued;
 
 	kbi_np_enter(self);
-	kbi_waitq_lock(word_of(b));
+	kbi_waitq_lock(barrier_word(b));
 	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
 	if (queued) {
-		kbi_waitq_remove(queue_of(b), n);
+		kbi_waitq_remove(barrier_queue(b), n);
 		b->left++;
 	}
-	kbi_waitq_unlock(word_of(b), 0);
+	kbi_waitq_unlock(barrier_word(b), 0);
 	kbi_np_leave(self);
 	return queued;
 }
@@ -67,7 +70,7 @@ int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 	bool last;
 
 	kbi_np_enter(self);
-	kbi_waitq_lock(word_of(b));
+	kbi_waitq_lock(barrier_word(b));
 	/* a change of the crowd's word for this round comes after the lock has been taken again */
 	if (w.in_crowd)
 		seen = kbi_waitq_crowd_seen(b);
@@ -75,15 +78,15 @@ int kbi_barrier_wait(kb_barrier_t *b, struct kbi_until until)
 	if (last)
 		done = next_round(b);
 	else
-		kbi_waitq_append(queue_of(b), &w.n);
-	kbi_waitq_unlock(word_of(b), 0);
+		kbi_waitq_append(barrier_queue(b), &w.n);
+	kbi_waitq_unlock(barrier_word(b), 0);
 	kbi_waitq_grant_all(done.threads, KBI_WNODE_GRANTED);
 	kbi_waitq_grant_crowd(done.crowd, KBI_WNODE_GRANTED, b);
 	kbi_np_leave(self);
 	if (last)
 		return KB_BARRIER_SERIAL;
-	return w.in_crowd ? kbi_waitq_await_in_crowd(&w.n, until, leave, b, seen) :
-		kbi_waitq_await(&w.n, until, leave, b);
+	return w.in_crowd ? kbi_waitq_await_in_crowd(&w.n, until, leave_barrier, b, seen) :
+		kbi_waitq_await(&w.n, until, leave_barrier, b);
 }
 
 int kb_barrier_timedwait(kb_barrier_t *b, uint64_t deadline)
@@ -111,15 +114,15 @@ int kb_barrier_destroy(kb_barrier_t *b)
 	bool busy;
 
 	kbi_np_enter(self);
-	kbi_waitq_lock(word_of(b));
-	busy = queue_of(b)->head != NULL;
-	kbi_waitq_unlock(word_of(b), 0);
+	kbi_waitq_lock(barrier_word(b));
+	busy = barrier_queue(b)->head != NULL;
+	kbi_waitq_unlock(barrier_word(b), 0);
 	kbi_np_leave(self);
 	return busy ? EBUSY : 0;
 }
 
 void kbi_barrier_orphan(kb_barrier_t *b)
 {
-	*queue_of(b) = (struct kbi_waitq){ NULL, NULL };
-	a_store_rlx(word_of(b), 0);
+	*barrier_queue(b) = (struct kbi_waitq){ NULL, NULL };
+	a_store_rlx(barrier_word(b), 0);
 }

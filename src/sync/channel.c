@@ -30,7 +30,7 @@ static void ring_get(kb_chan_t *ch, void *element)
 
 /* ---- waiters, under the lock ----------------------------------------------------------------- */
 
-static inline struct kbi_waitq *queue_of(kb_chan_t *ch, enum kbi_chan_way way)
+static inline struct kbi_waitq *chan_waiters(kb_chan_t *ch, enum kbi_chan_way way)
 {
 	return way == KBI_CHAN_SEND ? &ch->send : &ch->recv;
 }
@@ -39,13 +39,13 @@ void kbi_chan_queue(kb_chan_t *ch, enum kbi_chan_way way, struct kbi_spot *spot)
 {
 	spot->n.rank = 0;
 	a_store_rlx(&spot->n.state, KBI_WNODE_QUEUED);
-	kbi_waitq_append(queue_of(ch, way), &spot->n);
+	kbi_waitq_append(chan_waiters(ch, way), &spot->n);
 }
 
 void kbi_chan_unqueue(kb_chan_t *ch, enum kbi_chan_way way, struct kbi_spot *spot)
 {
 	if (a_load_rlx(&spot->n.state) == KBI_WNODE_QUEUED)
-		kbi_waitq_take(queue_of(ch, way), &spot->n);
+		kbi_waitq_take(chan_waiters(ch, way), &spot->n);
 }
 
 /* Claims the first waiter that no thread has claimed. Returns its spot, unlinked, or
@@ -109,7 +109,7 @@ int kbi_chan_try(kb_chan_t *ch, enum kbi_chan_way way, void *element, struct kbi
 
 /* ---- send and receive ------------------------------------------------------------------------ */
 
-static int try_once(kb_chan_t *ch, enum kbi_chan_way way, void *element)
+static int try_transfer(kb_chan_t *ch, enum kbi_chan_way way, void *element)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct kbi_pick *served;
@@ -125,7 +125,7 @@ static int try_once(kb_chan_t *ch, enum kbi_chan_way way, void *element)
 }
 
 /* Waits until the pick is served (returns its error) or until ends the wait. */
-static int await(struct kbi_pick *pick, struct kbi_until until)
+static int await_pick(struct kbi_pick *pick, struct kbi_until until)
 {
 	/* acquire: pairs with the release in kbi_chan_wake */
 	while (!a_load_acq(&pick->done)) {
@@ -139,7 +139,8 @@ static int await(struct kbi_pick *pick, struct kbi_until until)
 	return pick->error;
 }
 
-static int transfer(kb_chan_t *ch, enum kbi_chan_way way, void *element, struct kbi_until until)
+static int transfer_element(kb_chan_t *ch, enum kbi_chan_way way, void *element,
+	struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct kbi_pick pick = { .task = self }, *served;
@@ -156,7 +157,7 @@ static int transfer(kb_chan_t *ch, enum kbi_chan_way way, void *element, struct 
 	kbi_np_leave(self);
 	if (rc != EAGAIN)
 		return rc;
-	rc = await(&pick, until);
+	rc = await_pick(&pick, until);
 	if (rc == 0 || rc == EPIPE)
 		return rc;
 	/* the caller gave up: the spot may still be linked */
@@ -170,32 +171,34 @@ static int transfer(kb_chan_t *ch, enum kbi_chan_way way, void *element, struct 
 
 int kb_chan_send(kb_chan_t *ch, const void *element)
 {
-	return transfer(ch, KBI_CHAN_SEND, (void *)element, kbi_waitq_until_handling(KBI_FOREVER));
+	return transfer_element(ch, KBI_CHAN_SEND, (void *)element,
+		kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_chan_recv(kb_chan_t *ch, void *element)
 {
-	return transfer(ch, KBI_CHAN_RECV, element, kbi_waitq_until_handling(KBI_FOREVER));
+	return transfer_element(ch, KBI_CHAN_RECV, element, kbi_waitq_until_handling(KBI_FOREVER));
 }
 
 int kb_chan_timedsend(kb_chan_t *ch, const void *element, uint64_t deadline)
 {
-	return transfer(ch, KBI_CHAN_SEND, (void *)element, kbi_waitq_until_handling(deadline));
+	return transfer_element(ch, KBI_CHAN_SEND, (void *)element,
+		kbi_waitq_until_handling(deadline));
 }
 
 int kb_chan_timedrecv(kb_chan_t *ch, void *element, uint64_t deadline)
 {
-	return transfer(ch, KBI_CHAN_RECV, element, kbi_waitq_until_handling(deadline));
+	return transfer_element(ch, KBI_CHAN_RECV, element, kbi_waitq_until_handling(deadline));
 }
 
 int kb_chan_trysend(kb_chan_t *ch, const void *element)
 {
-	return try_once(ch, KBI_CHAN_SEND, (void *)element);
+	return try_transfer(ch, KBI_CHAN_SEND, (void *)element);
 }
 
 int kb_chan_tryrecv(kb_chan_t *ch, void *element)
 {
-	return try_once(ch, KBI_CHAN_RECV, element);
+	return try_transfer(ch, KBI_CHAN_RECV, element);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

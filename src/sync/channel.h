@@ -75,7 +75,8 @@ static inline void kbi_chan_wake(struct kbi_pick *p)
 	if (!p)
 		return;
 	t = p->task;
-	/* release: pairs with the acquire of done in await (channel.c, select.c): element and pick */
+	/* release: pairs with the acquire of done in await_pick (channel.c) and
+	 * await_select_pick (select.c): element and pick */
 	a_store_rel(&p->done, 1);
 	kbi_wait_wake(t);
 }

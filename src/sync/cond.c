@@ -24,13 +24,13 @@ struct waiter {
 	bool may_leave;            /* constant: signal and time-out race for the state by CAS */
 };
 
-static inline a32 *word_of(kb_cond_t *c) { return (a32 *)&c->word; }
-static inline struct kbi_waitq *queue_of(kb_cond_t *c) { return (struct kbi_waitq *)&c->head; }
+static inline a32 *cond_word(kb_cond_t *c) { return (a32 *)&c->word; }
+static inline struct kbi_waitq *cond_queue(kb_cond_t *c) { return (struct kbi_waitq *)&c->head; }
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
 /* Decides for a wake-up of this waiter. False: the waiter has given up. */
-static inline bool claim(struct kbi_wnode *n)
+static inline bool claim_cond_waiter(struct kbi_wnode *n)
 {
 	uint32_t queued = KBI_WNODE_QUEUED;
 
@@ -49,7 +49,7 @@ static struct kbi_wnode *claim_some(struct kbi_waitq *q, unsigned max)
 	while (n && max > 0) {
 		struct kbi_wnode *next = n->next;
 
-		if (claim(n)) {
+		if (claim_cond_waiter(n)) {
 			kbi_waitq_remove(q, n);
 			n->next = NULL;
 			*end = n;
@@ -65,9 +65,9 @@ static struct kbi_wnode *claim_locked(kb_cond_t *c, unsigned max)
 {
 	struct kbi_wnode *chain;
 
-	kbi_waitq_lock(word_of(c));
-	chain = claim_some(queue_of(c), max);
-	kbi_waitq_unlock(word_of(c), kbi_waitq_some(queue_of(c)));
+	kbi_waitq_lock(cond_word(c));
+	chain = claim_some(cond_queue(c), max);
+	kbi_waitq_unlock(cond_word(c), kbi_waitq_some(cond_queue(c)));
 	return chain;
 }
 
@@ -75,7 +75,7 @@ static struct kbi_wnode *claim_locked(kb_cond_t *c, unsigned max)
  * thread leaves inside np brackets, which end before another thread runs. */
 static inline struct kbi_wnode *claim_alone(kb_cond_t *c)
 {
-	struct kbi_waitq *q = queue_of(c);
+	struct kbi_waitq *q = cond_queue(c);
 	struct kbi_wnode *n = q->head, *next;
 
 	if (kbi_unlikely(!n))
@@ -85,7 +85,7 @@ static inline struct kbi_wnode *claim_alone(kb_cond_t *c)
 	*(next ? (void **)&next->prev : &q->tail) = NULL;
 	a_store_rlx(&n->state, KBI_WNODE_TAKEN);
 	/* release: pairs with the acquire in kbi_waitq_lock and enter_alone */
-	a_store_rel(word_of(c), next ? KBI_WAITQ_SOME : 0);
+	a_store_rel(cond_word(c), next ? KBI_WAITQ_SOME : 0);
 	return n;
 }
 
@@ -111,9 +111,9 @@ static void move_to_mutex(struct kbi_wnode *chain)
 /* Returns whether no thread waits. The function sees every waiter that queued itself before this
  * call with the mutex held: its store of the word came before its unlock of the mutex, and the
  * caller made its change after a lock of that mutex. So a relaxed load is enough. */
-static inline bool nobody_waits(kb_cond_t *c)
+static inline bool has_no_waiter(kb_cond_t *c)
 {
-	return !(a_load_rlx(word_of(c)) & KBI_WAITQ_SOME);
+	return !(a_load_rlx(cond_word(c)) & KBI_WAITQ_SOME);
 }
 
 int kbi_cond_signal(kb_cond_t *c)
@@ -121,7 +121,7 @@ int kbi_cond_signal(kb_cond_t *c)
 	struct kbi_task *self;
 	struct kbi_wnode *n;
 
-	if (nobody_waits(c))
+	if (has_no_waiter(c))
 		return 0;
 	self = kbi_waitq_self();
 	kbi_np_enter(self);
@@ -146,7 +146,7 @@ int kb_cond_broadcast(kb_cond_t *c)
 {
 	struct kbi_task *self;
 
-	if (nobody_waits(c))
+	if (has_no_waiter(c))
 		return 0;
 	self = kbi_waitq_self();
 	kbi_np_enter(self);
@@ -157,21 +157,21 @@ int kb_cond_broadcast(kb_cond_t *c)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void enter(kb_cond_t *c, struct waiter *w)
+static void enter_cond_queue(kb_cond_t *c, struct waiter *w)
 {
-	kbi_waitq_lock(word_of(c));
-	kbi_waitq_append(queue_of(c), &w->w.n);
-	kbi_waitq_unlock(word_of(c), KBI_WAITQ_SOME);
+	kbi_waitq_lock(cond_word(c));
+	kbi_waitq_append(cond_queue(c), &w->w.n);
+	kbi_waitq_unlock(cond_word(c), KBI_WAITQ_SOME);
 }
 
 static void unlink_locked(kb_cond_t *c, struct kbi_wnode *n)
 {
-	kbi_waitq_lock(word_of(c));
-	kbi_waitq_remove(queue_of(c), n);
-	kbi_waitq_unlock(word_of(c), kbi_waitq_some(queue_of(c)));
+	kbi_waitq_lock(cond_word(c));
+	kbi_waitq_remove(cond_queue(c), n);
+	kbi_waitq_unlock(cond_word(c), kbi_waitq_some(cond_queue(c)));
 }
 
-static bool leave(void *c, struct kbi_wnode *n)
+static bool leave_cond_queue(void *c, struct kbi_wnode *n)
 {
 	struct kbi_task *self = n->task;
 	uint32_t queued = KBI_WNODE_QUEUED;
@@ -198,9 +198,9 @@ static inline bool enter_alone(kb_cond_t *c, struct waiter *w)
 
 	/* acquire: pairs with the release in claim_alone and kbi_waitq_unlock. The release store below
 	 * pairs with the acquire in kbi_waitq_lock. */
-	(void)a_load_acq(word_of(c));
-	kbi_waitq_append(queue_of(c), &w->w.n);
-	a_store_rel(word_of(c), KBI_WAITQ_SOME);
+	(void)a_load_acq(cond_word(c));
+	kbi_waitq_append(cond_queue(c), &w->w.n);
+	a_store_rel(cond_word(c), KBI_WAITQ_SOME);
 	if (kbi_unlikely(w->w.m->kind != KB_MUTEX_NORMAL ||
 			!kbi_mutex_is_only_locked(a_load_rlx(lock))))
 		return false;
@@ -220,7 +220,7 @@ static inline uint32_t enter_and_unlock(kb_cond_t *c, struct waiter *w)
 		if (kbi_likely(done))
 			return 0;
 	} else {
-		enter(c, w);
+		enter_cond_queue(c, w);
 	}
 	return kbi_mutex_suspend(w->w.m);
 }
@@ -232,7 +232,7 @@ static inline bool has_mutex_verdict(const struct waiter *w)
 	return a_load_rlx(&w->w.n.state) < KBI_MUTEX_VERDICTS;
 }
 
-static KBI_NOINLINE int lock_again(struct waiter *w, int rc, uint32_t count)
+static KBI_NOINLINE int relock_cond_mutex(struct waiter *w, int rc, uint32_t count)
 {
 	int left;
 
@@ -254,18 +254,18 @@ struct hold {
 	bool over;
 };
 
-static inline void hold_again(struct hold *h)
+static inline void relock_if_unwound(struct hold *h)
 {
 	if (kbi_unlikely(!h->over))
-		lock_again(h->w, ECANCELED, h->count);
+		relock_cond_mutex(h->w, ECANCELED, h->count);
 }
 
-static inline __attribute__((always_inline)) int wait(kb_cond_t *c, kb_mutex_t *m,
+static inline __attribute__((always_inline)) int wait_on_cond(kb_cond_t *c, kb_mutex_t *m,
 	struct kbi_until until, bool asked)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct waiter w = { .w = { .n.task = self, .m = m }, .may_leave = can_end(until) };
-	struct hold h __attribute__((cleanup(hold_again))) = { .w = &w };
+	struct hold h __attribute__((cleanup(relock_if_unwound))) = { .w = &w };
 	int rc;
 
 	if (kbi_unlikely(!kbi_mutex_is_held(m, self))) {
@@ -276,25 +276,25 @@ static inline __attribute__((always_inline)) int wait(kb_cond_t *c, kb_mutex_t *
 	m->waits++;
 	h.count = enter_and_unlock(c, &w);
 	kbi_np_leave(self);
-	rc = asked ? kbi_waitq_await_asked(&w.w.n, until, leave, c) :
-		kbi_waitq_await(&w.w.n, until, leave, c);
+	rc = asked ? kbi_waitq_await_asked(&w.w.n, until, leave_cond_queue, c) :
+		kbi_waitq_await(&w.w.n, until, leave_cond_queue, c);
 	h.over = true;
 	if (kbi_likely(!rc && a_load_rlx(&w.w.n.state) == SIGNALLED) &&
 			kbi_likely(kbi_mutex_quick_lock(m, self))) {
 		m->waits--;
 		return 0;
 	}
-	return lock_again(&w, rc, h.count);
+	return relock_cond_mutex(&w, rc, h.count);
 }
 
 int kbi_cond_wait(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
 {
-	return wait(c, m, until, false);
+	return wait_on_cond(c, m, until, false);
 }
 
 KBI_SWITCHER int kbi_cond_wait_asked(kb_cond_t *c, kb_mutex_t *m, struct kbi_until until)
 {
-	return wait(c, m, until, true);
+	return wait_on_cond(c, m, until, true);
 }
 
 int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kbi_until until)
@@ -304,12 +304,12 @@ int kbi_cond_wait_any(kb_cond_t *c, int (*unlock)(void *), void *lock, struct kb
 	int e, rc;
 
 	kbi_np_enter(self);
-	enter(c, &w);
+	enter_cond_queue(c, &w);
 	kbi_np_leave(self);
 	e = unlock(lock);
 	if (kbi_unlikely(e))
 		until = kbi_waitq_until(0);
-	rc = kbi_waitq_await(&w.w.n, until, leave, c);
+	rc = kbi_waitq_await(&w.w.n, until, leave_cond_queue, c);
 	if (kbi_likely(!e))
 		return rc;
 	if (!rc)
@@ -329,8 +329,8 @@ int kb_cond_timedwait(kb_cond_t *c, kb_mutex_t *m, uint64_t deadline)
 
 void kbi_cond_orphan(kb_cond_t *c)
 {
-	*queue_of(c) = (struct kbi_waitq){ NULL, NULL };
-	a_store_rlx(word_of(c), 0);
+	*cond_queue(c) = (struct kbi_waitq){ NULL, NULL };
+	a_store_rlx(cond_word(c), 0);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -359,10 +359,10 @@ int kb_cond_destroy(kb_cond_t *c)
 
 	do {
 		kbi_np_enter(self);
-		kbi_waitq_lock(word_of(c));
-		empty = !queue_of(c)->head;
-		busy = has_sleeper(queue_of(c));
-		kbi_waitq_unlock(word_of(c), kbi_waitq_some(queue_of(c)));
+		kbi_waitq_lock(cond_word(c));
+		empty = !cond_queue(c)->head;
+		busy = has_sleeper(cond_queue(c));
+		kbi_waitq_unlock(cond_word(c), kbi_waitq_some(cond_queue(c)));
 		kbi_np_leave(self);
 		if (!empty && !busy)
 			kbi_sys_yield_to_holder(n++);

@@ -106,7 +106,7 @@ static struct kbi_post *post_at(unsigned i)
 	return (struct kbi_post *)a_load_acq(&kbi_crew.posts) + i;
 }
 
-static struct kbi_server *unpark(struct kbi_post *p)
+static struct kbi_server *unpark_server(struct kbi_post *p)
 {
 	struct kbi_task *self = kbi_self();
 	struct kbi_server *s;
@@ -121,7 +121,7 @@ static struct kbi_server *unpark(struct kbi_post *p)
 	return s;
 }
 
-static void *serve(void *server);
+static void *run_crew_server(void *server);
 
 /* Returns memory for a server, which is never freed; NULL: no memory. */
 static struct kbi_server *make_server(struct kbi_post *p)
@@ -152,18 +152,18 @@ static struct kbi_server *make_server(struct kbi_post *p)
 }
 
 /* Creates the thread of a new server, which has been called. Returns an errno value. */
-static int hire(struct kbi_server *s, unsigned vp)
+static int create_server_thread(struct kbi_server *s, unsigned vp)
 {
 	struct kbi_thread_attr a = {
 		.stack_size = kbi_options.stack_size > STACK ? kbi_options.stack_size : STACK,
 		.bound = (int)vp, .detached = true, .own_tls = true, .name = KBI_PREEMPT_SERVER
 	};
 	struct kb_thread *t;
-	int e = kbi_thread_create(&t, &a, serve, s);
+	int e = kbi_thread_create(&t, &a, run_crew_server, s);
 
 	if (e == ENOTSUP) {
 		a.own_tls = false;
-		e = kbi_thread_create(&t, &a, serve, s);
+		e = kbi_thread_create(&t, &a, run_crew_server, s);
 	}
 	return e;
 }
@@ -172,7 +172,7 @@ static int hire(struct kbi_server *s, unsigned vp)
  * can be had, and p is off. */
 static bool send_server(struct kbi_post *p)
 {
-	struct kbi_server *s = unpark(p);
+	struct kbi_server *s = unpark_server(p);
 	bool parked = s;
 
 	if (!s)
@@ -180,12 +180,12 @@ static bool send_server(struct kbi_post *p)
 	if (s) {
 		a_store_rlx(&p->stands_by, s);
 		a_store_rlx(&p->called, 1);
-		a_store_rel(&s->go, 1); /* release: pairs with the acquire in park */
+		a_store_rel(&s->go, 1); /* release: pairs with the acquire in park_server */
 		if (parked) {
 			kbi_wait_wake(s->task);
 			return true;
 		}
-		if (!hire(s, p->id))
+		if (!create_server_thread(s, p->id))
 			return true;
 		a_store_rlx(&s->go, 0); /* the memory of the server is lost */
 	}
@@ -208,13 +208,13 @@ static bool turn_on(struct kbi_post *p)
 	return true;
 }
 
-static bool is_idle(const struct kbi_post *p)
+static bool is_idle_post(const struct kbi_post *p)
 {
 	return a_load_rlx(&kbi_vps[p->id]->s->idle) != KBI_IDLE_BUSY;
 }
 
 /* Calls a server of another post, preferably of an idle VP. */
-static void call_other(const struct kbi_post *me)
+static void call_other_server(const struct kbi_post *me)
 {
 	struct kbi_post *chosen = NULL;
 
@@ -223,9 +223,9 @@ static void call_other(const struct kbi_post *me)
 
 		if (a_load_rlx(&p->on))
 			continue;
-		if (!chosen || is_idle(p))
+		if (!chosen || is_idle_post(p))
 			chosen = p;
-		if (is_idle(p))
+		if (is_idle_post(p))
 			break;
 	}
 	if (chosen && turn_on(chosen))
@@ -237,7 +237,7 @@ void kbi_crew_call(struct kbi_post *post)
 	if (!a_load_rlx(&post->on) && turn_on(post))
 		send_server(post);
 	if (a_load_rlx(&kbi_crew.off) && !a_load_rlx(&kbi_crew.looking))
-		call_other(post);
+		call_other_server(post);
 }
 
 /* ---- looking for a task ---------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ static bool is_work_anywhere(void)
 	return false;
 }
 
-static bool take_own(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
+static bool take_own_work(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
 {
 	bool got;
 
@@ -263,7 +263,7 @@ static bool take_own(struct kbi_server *s, struct kbi_task *self, struct kbi_rec
 }
 
 /* Tries to steal from each other post, the last victim first. */
-static bool steal(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
+static bool steal_from_posts(struct kbi_server *s, struct kbi_task *self, struct kbi_record *r)
 {
 	bool got = false;
 
@@ -279,14 +279,14 @@ static bool steal(struct kbi_server *s, struct kbi_task *self, struct kbi_record
 	return got;
 }
 
-static bool find(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
+static bool find_work(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
 {
 	struct kbi_record r = { 0 };
 
-	if (!take_own(s, self, &r)) {
+	if (!take_own_work(s, self, &r)) {
 		if (kbi_crew_take_shared(NULL, w))
 			return true;
-		if (!steal(s, self, &r))
+		if (!steal_from_posts(s, self, &r))
 			return false;
 	}
 	*w = kbi_crew_work(&r);
@@ -300,22 +300,22 @@ static bool stands_by(const struct kbi_server *s)
 
 /* Returns whether a thread is ready on the VP besides the server that stands by, which need not
  * run. In np brackets. */
-static bool others_wait(const struct kbi_vp *vp)
+static bool has_other_ready_thread(const struct kbi_vp *vp)
 {
 	const struct kbi_post *post = kbi_crew_post(vp);
 
 	return kbi_vp_backlog(vp) > (post ? a_load_rlx(&post->called) : 0);
 }
 
-/* As others_wait, after a look at all sources if that is due. */
-static bool do_others_wait(struct kbi_task *self)
+/* As has_other_ready_thread, after a look at all sources if that is due. */
+static bool poll_other_ready_thread(struct kbi_task *self)
 {
 	bool others = false;
 
 	kbi_np_enter(self);
 	if (kbi_likely(self->vp != NULL)) {
 		kbi_run_look_if_due(self->vp);
-		others = others_wait(self->vp);
+		others = has_other_ready_thread(self->vp);
 	}
 	kbi_np_leave(self);
 	return others;
@@ -329,7 +329,7 @@ static void stop_looking(struct kbi_server *s)
 }
 
 /* Returns how long a server without a task goes on looking, ns. */
-static uint64_t patience(void)
+static uint64_t crew_patience(void)
 {
 	return kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) ? 0 :
 		(uint64_t)kbi_options.spin_us * 1000;
@@ -337,14 +337,15 @@ static uint64_t patience(void)
 
 /* Looks for a task for a while, in the server that stands by and has found none. Stops while
  * threads wait for its VP: the server would be counted as looking, and not run. */
-static bool look(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
+static bool look_for_work(struct kbi_server *s, struct kbi_task *self, struct kbi_work *w)
 {
-	uint64_t until = kbi_sys_now() + patience();
+	uint64_t until = kbi_sys_now() + crew_patience();
 
 	s->looks = true;
 	a_add_rlx(&kbi_crew.looking, 1);
-	for (unsigned n = 0; !find(s, self, w); n++) {
-		if (do_others_wait(self) || (n % LOOKS_A_CLOCK == 0 && kbi_sys_now() >= until))
+	for (unsigned n = 0; !find_work(s, self, w); n++) {
+		if (poll_other_ready_thread(self) ||
+				(n % LOOKS_A_CLOCK == 0 && kbi_sys_now() >= until))
 			return false;
 		kbi_cpu_relax();
 	}
@@ -360,7 +361,7 @@ static void give_place(struct kbi_server *s)
 	stop_looking(s);
 	send_server(s->post);
 	if (a_load_rlx(&kbi_crew.off) && !a_load_rlx(&kbi_crew.looking) && is_work_anywhere())
-		call_other(s->post);
+		call_other_server(s->post);
 }
 
 /* Gives threads of self's VP a turn. */
@@ -379,25 +380,25 @@ KBI_SWITCHES static void give_turn(struct kbi_task *self)
 KBI_SWITCHER void kbi_crew_have_turns(struct kbi_task *self)
 {
 	kbi_run_look(self->vp);
-	if (!others_wait(self->vp))
+	if (!has_other_ready_thread(self->vp))
 		return;
 	kbi_np_leave(self);
 	give_turn(self);
 	kbi_np_enter(self);
 }
 
-KBI_SWITCHER static void work(struct kbi_server *s, struct kbi_task *self)
+KBI_SWITCHER static void serve_found_work(struct kbi_server *s, struct kbi_task *self)
 {
 	struct kbi_work w;
 
 	/* this server may stand by since, or another server may have got its place */
-	while (find(s, self, &w) || (stands_by(s) && look(s, self, &w))) {
+	while (find_work(s, self, &w) || (stands_by(s) && look_for_work(s, self, &w))) {
 		if (stands_by(s))
 			give_place(s);
 		a_store_rlx(&s->inside, 1);
 		kbi_crew_run(&w, self);
 		a_store_rlx(&s->inside, 0);
-		if (do_others_wait(self))
+		if (poll_other_ready_thread(self))
 			give_turn(self); /* they have waited for the task's end */
 	}
 }
@@ -431,7 +432,7 @@ static void leave_place(struct kbi_server *s)
 		kbi_crew_call(p);
 }
 
-KBI_SWITCHER static void park(struct kbi_server *s, struct kbi_task *self)
+KBI_SWITCHER static void park_server(struct kbi_server *s, struct kbi_task *self)
 {
 	struct kbi_post *p = s->post;
 	bool stood_by = stands_by(s);
@@ -459,14 +460,14 @@ KBI_SWITCHES static void begin_turn(struct kbi_server *s, struct kbi_task *self)
 	if (!stands_by(s))
 		return;
 	a_store_rlx(called, 0);
-	while (has_runner(s) && do_others_wait(self)) {
+	while (has_runner(s) && poll_other_ready_thread(self)) {
 		a_store_rlx(called, 1);
 		kbi_yield_now();
 		a_store_rlx(called, 0);
 	}
 }
 
-static void *serve(void *server)
+static void *run_crew_server(void *server)
 {
 	struct kbi_server *s = server;
 	struct kbi_task *self = kbi_self();
@@ -476,8 +477,8 @@ static void *serve(void *server)
 	kbi_tally_serves(kbi_vps[s->post->id]);
 	for (;;) {
 		begin_turn(s, self);
-		work(s, self);
-		park(s, self);
+		serve_found_work(s, self);
+		park_server(s, self);
 	}
 	return NULL;
 }

@@ -19,7 +19,7 @@ void kbi_event_take_far(struct kbi_cell *c, struct kbi_task *self, uint64_t *val
 	kbi_np_leave(self);
 }
 
-static inline int give(kb_event_t *ev, struct kbi_task *self, uint64_t *value)
+static inline int take_event_value(kb_event_t *ev, struct kbi_task *self, uint64_t *value)
 {
 	uint64_t v = kbi_event_take(ev, self);
 
@@ -55,7 +55,7 @@ static KBI_NOINLINE void notify_from_outside(struct kbi_cell *c, uint64_t value,
 }
 
 /* Notifies. bound: the owner is bound to a VP. */
-static inline __attribute__((always_inline)) void notify(struct kbi_cell *c, uint64_t value,
+static inline __attribute__((always_inline)) void notify_cell(struct kbi_cell *c, uint64_t value,
 	bool bound)
 {
 	struct kbi_task *self = kbi_self_raw();
@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) void notify(struct kbi_cell *c, uin
  * it could write to them, and its next store, its answer, would wait for that. */
 static KBI_NOINLINE void notify_bound(struct kbi_cell *c, uint64_t value)
 {
-	notify(c, value, true);
+	notify_cell(c, value, true);
 }
 
 void kb_event_notify(kb_event_t *ev, uint64_t value)
@@ -92,7 +92,7 @@ void kb_event_notify(kb_event_t *ev, uint64_t value)
 		return;
 	}
 	kbi_cell_fetch(c);
-	notify(c, value, false);
+	notify_cell(c, value, false);
 }
 
 /* Waits; also after a wait for the cell that a wake-up without its message has ended. */
@@ -109,12 +109,12 @@ static KBI_NOINLINE int wait_slow(kb_event_t *ev, uint64_t *value)
 			break;
 		kbi_wait_sleep(self);
 	}
-	return give(ev, self, value);
+	return take_event_value(ev, self, value);
 }
 
 /* Goes on after self's sleep: the message was handed over, or self was woken for a different
  * reason. Inside np brackets, which this function leaves. */
-static inline int go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
+static inline int finish_event_wait(struct kbi_cell *c, uint64_t *value, struct kbi_task *self)
 {
 	kbi_np_leave(self);
 	if (kbi_unlikely(self->awaits != NULL))
@@ -142,7 +142,7 @@ static KBI_SWITCHER int wait_other(struct kbi_cell *c, uint64_t *value, struct k
 	kbi_cell_rest(c, __builtin_frame_address(0));
 	if (kbi_unlikely(!kbi_wait_sleep_on(self->vp, self)))
 		return leave_and_wait(c, value, self);
-	return go_on(c, value, self);
+	return finish_event_wait(c, value, self);
 }
 
 /* Waits after a due look at the sources. Inside np brackets, which this function leaves. */
@@ -158,10 +158,10 @@ static KBI_SWITCHER int
 wait_switching(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_task *next)
 {
 	kbi_run_switch_to(self->vp, self, next, NULL, NULL);
-	return go_on(c, value, self);
+	return finish_event_wait(c, value, self);
 }
 
-static inline void say_waiting(struct kbi_cell *c, struct kbi_task *self, struct kbi_vp *vp)
+static inline void register_event_wait(struct kbi_cell *c, struct kbi_task *self, struct kbi_vp *vp)
 {
 	self->awaits = c;
 	kbi_cell_rest(c, __builtin_frame_address(0));
@@ -170,13 +170,13 @@ static inline void say_waiting(struct kbi_cell *c, struct kbi_task *self, struct
 }
 
 KBI_SWITCHES static inline __attribute__((always_inline)) int
-switch_and_go_on(struct kbi_cell *c, uint64_t *value, struct kbi_task *self, struct kbi_vp *vp,
-	struct kbi_task *next)
+switch_and_finish_wait(struct kbi_cell *c, uint64_t *value, struct kbi_task *self,
+	struct kbi_vp *vp, struct kbi_task *next)
 {
 	void *cell = c, *place = value;
 
 	self = kbi_run_switch_keeping(vp, self, next, &cell, &place);
-	return go_on(cell, place, self);
+	return finish_event_wait(cell, place, self);
 }
 
 /* Waits where the next thread is not the simple case. self is a light thread inside np brackets and
@@ -186,11 +186,11 @@ static KBI_SWITCHER int wait_next(struct kbi_cell *c, uint64_t *value, struct kb
 {
 	struct kbi_task *next;
 
-	say_waiting(c, self, vp);
+	register_event_wait(c, self, vp);
 	next = kbi_vp_pop(vp);
 	if (kbi_unlikely(!next || kbi_task_is(next, KBI_TASK_NOT_BARE)))
 		return wait_switching(c, value, self, next);
-	return switch_and_go_on(c, value, self, vp, next);
+	return switch_and_finish_wait(c, value, self, vp, next);
 }
 
 /* Waits. The common case is in line: a light thread sleeps, another light thread goes on, and self
@@ -220,8 +220,8 @@ KBI_SWITCHER int kb_event_wait(kb_event_t *ev, uint64_t *value)
 	if (kbi_unlikely(!next || kbi_task_is(next, KBI_TASK_NOT_BARE)))
 		return wait_next(c, value, self, vp);
 	vp->first = NULL;
-	say_waiting(c, self, vp);
-	return switch_and_go_on(c, value, self, vp, next);
+	register_event_wait(c, self, vp);
+	return switch_and_finish_wait(c, value, self, vp, next);
 }
 
 int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)
@@ -236,7 +236,7 @@ int kb_event_timedwait(kb_event_t *ev, uint64_t *value, uint64_t deadline)
 			return rc;
 		rc = kbi_waitq_sleep(self, kbi_waitq_until_handling(deadline));
 	}
-	return give(ev, self, value);
+	return take_event_value(ev, self, value);
 }
 
 int kb_event_try(kb_event_t *ev, uint64_t *value)
@@ -245,5 +245,5 @@ int kb_event_try(kb_event_t *ev, uint64_t *value)
 
 	if (!is_owner(ev, self))
 		return EPERM;
-	return kbi_event_pending(ev, self) ? give(ev, self, value) : EAGAIN;
+	return kbi_event_pending(ev, self) ? take_event_value(ev, self, value) : EAGAIN;
 }

@@ -10,7 +10,7 @@
  * to any of the first three states. */
 enum { EMPTY, RUNS, SETTING, SET, AWAITED = 4 };
 
-static inline a32 *word_of(kb_future_t *f) { return (a32 *)&f->word; }
+static inline a32 *future_word(kb_future_t *f) { return (a32 *)&f->word; }
 
 int kb_future_init(kb_future_t *f)
 {
@@ -19,48 +19,48 @@ int kb_future_init(kb_future_t *f)
 }
 
 /* Moves the word from EMPTY to `state`, with or without waiters. False: it was not EMPTY. */
-static bool claim(kb_future_t *f, uint32_t state)
+static bool claim_future(kb_future_t *f, uint32_t state)
 {
 	uint32_t old = EMPTY;
 
-	while (!a_cas_rlx(word_of(f), &old, old | state))
+	while (!a_cas_rlx(future_word(f), &old, old | state))
 		if (old & ~(uint32_t)AWAITED)
 			return false;
 	return true;
 }
 
-static void give(kb_future_t *f, void *value)
+static void set_future_value(kb_future_t *f, void *value)
 {
 	f->value = value;
 	/* release: pairs with the acquire in is_set; the last access to the future */
-	if (a_xchg_acqrel(word_of(f), SET) & AWAITED)
+	if (a_xchg_acqrel(future_word(f), SET) & AWAITED)
 		kbi_park_wake(&f->word, UINT32_MAX, KBI_PARK_ANY);
 }
 
 int kb_future_set(kb_future_t *f, void *value)
 {
-	if (!claim(f, SETTING))
+	if (!claim_future(f, SETTING))
 		return EBUSY;
-	give(f, value);
+	set_future_value(f, value);
 	return 0;
 }
 
-KBI_SWITCHES static int compute(void *future)
+KBI_SWITCHES static int run_future_task(void *future)
 {
 	kb_future_t *f = future;
 
-	give(f, f->fn(f->arg));
+	set_future_value(f, f->fn(f->arg));
 	return 0;
 }
 
 int kb_future_run(kb_future_t *f, void *(*fn)(void *), void *arg)
 {
-	struct kbi_work w = { compute, f, kbi_crew_tag(f) };
+	struct kbi_work w = { run_future_task, f, kbi_crew_tag(f) };
 	int e;
 
 	if (!fn)
 		return EINVAL;
-	if (!claim(f, RUNS))
+	if (!claim_future(f, RUNS))
 		return EBUSY;
 	f->fn = fn;
 	f->arg = arg;
@@ -68,21 +68,23 @@ int kb_future_run(kb_future_t *f, void *(*fn)(void *), void *arg)
 		return 0;
 	e = kbi_crew_put_slow(&w);
 	if (e)
-		a_and_rlx(word_of(f), AWAITED);
+		a_and_rlx(future_word(f), AWAITED);
 	return e;
 }
 
 static inline bool is_set(kb_future_t *f)
 {
-	return a_load_acq(word_of(f)) == SET; /* acquire: pairs with the release in give */
+	/* acquire: pairs with the release in set_future_value */
+	return a_load_acq(future_word(f)) == SET;
 }
 
-KBI_SWITCHES static int await(kb_future_t *f, uint64_t deadline)
+KBI_SWITCHES static int await_future(kb_future_t *f, uint64_t deadline)
 {
 	while (!is_set(f)) {
-		uint32_t old = a_load_rlx(word_of(f));
+		uint32_t old = a_load_rlx(future_word(f));
 
-		if (old == SET || (!(old & AWAITED) && !a_cas_rlx(word_of(f), &old, old | AWAITED)))
+		if (old == SET ||
+				(!(old & AWAITED) && !a_cas_rlx(future_word(f), &old, old | AWAITED)))
 			continue;
 		if (kbi_park_wait(&f->word, old | AWAITED, KBI_PARK_ANY, deadline) == ETIMEDOUT &&
 				!is_set(f))
@@ -102,7 +104,7 @@ int kb_future_try(kb_future_t *f, void **value)
 
 KBI_SWITCHER int kb_future_timedget(kb_future_t *f, void **value, uint64_t deadline)
 {
-	int e = await(f, deadline);
+	int e = await_future(f, deadline);
 
 	return e ? e : kb_future_try(f, value);
 }

@@ -57,7 +57,7 @@ int kb_group_run(kb_group_t *g, int (*fn)(void *), void *arg)
 }
 
 /* Returns whether all tasks have ended. */
-static inline bool is_over(kb_group_t *g)
+static inline bool is_group_over(kb_group_t *g)
 {
 	/* acquire: pairs with the release in kbi_group_ended */
 	return g->own + ((int64_t)a_load_acq(kbi_group_others(g)) >> 1) == 0;
@@ -92,7 +92,7 @@ KBI_SWITCHER int kb_group_wait(kb_group_t *g)
 
 	if (kbi_unlikely(g->owner != self))
 		return EPERM;
-	while (!is_over(g)) {
+	while (!is_group_over(g)) {
 		if (kbi_likely(kbi_crew_take_newest(self, g, &w)) || take_shared(g, &w))
 			kbi_group_do(g, self, w.fn, w.arg);
 		else

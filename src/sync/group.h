@@ -36,7 +36,7 @@ static inline void kbi_group_ended(kb_group_t *g, const struct kbi_task *self)
 		g->own--;
 		return;
 	}
-	/* release: the task's effects; pairs with the acquire in is_over and sleep_until_over
+	/* release: the task's effects; pairs with the acquire in is_group_over and sleep_until_over
 	 * (group.c). acquire: the thread that ends the last task wakes the owner on behalf of all. */
 	if (a_sub_acqrel(kbi_group_others(g), KBI_GROUP_TASK) == (KBI_GROUP_TASK | KBI_GROUP_SLEEPS))
 		kbi_wait_wake_next(owner);

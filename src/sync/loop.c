@@ -31,7 +31,7 @@ struct range {
 	void *part; /* the result of a reduction */
 };
 
-static void fail(struct loop *l, int e)
+static void record_loop_error(struct loop *l, int e)
 {
 	uint32_t none = 0;
 
@@ -57,7 +57,7 @@ KBI_SWITCHES static void do_piece(struct loop *l, size_t from, size_t to, void *
 		return;
 	e = part ? l->add(from, to, part, l->arg) : l->fn(from, to, l->arg);
 	if (kbi_unlikely(e != 0))
-		fail(l, e);
+		record_loop_error(l, e);
 }
 
 /* Does both halves: the half right of `middle` as a task, or afterwards if no task can be made. */
@@ -104,7 +104,7 @@ KBI_SWITCHER static void do_range(struct loop *l, size_t from, size_t to, void *
 		do_halves(l, from, middle, to, NULL, NULL);
 }
 
-static int start(struct loop *l, size_t begin, size_t end)
+static int prepare_loop(struct loop *l, size_t begin, size_t end)
 {
 	int e = kbi_crew_setup();
 
@@ -125,7 +125,7 @@ KBI_SWITCHER int kb_parallel_for(size_t begin, size_t end, size_t grain,
 		return EINVAL;
 	if (begin >= end)
 		return 0;
-	e = start(&l, begin, end);
+	e = prepare_loop(&l, begin, end);
 	if (e)
 		return e;
 	do_range(&l, begin, end, NULL);
@@ -144,7 +144,7 @@ kb_reduce(size_t begin, size_t end, size_t grain, void *value, size_t size, kb_p
 		return EINVAL;
 	if (begin >= end)
 		return 0;
-	e = start(&l, begin, end);
+	e = prepare_loop(&l, begin, end);
 	if (e)
 		return e;
 	memcpy(neutral, value, size);

@@ -32,7 +32,7 @@ void kbi_lost_complain(const char *what, const void *object, const struct kb_thr
 
 /* ---- a lost thread --------------------------------------------------------------------------- */
 
-static const struct kbi_lost_how *how_of(unsigned kind)
+static const struct kbi_lost_how *how_of_lost_kind(unsigned kind)
 {
 	return a_load_acq(&hows[kind]); /* acquire: pairs with the release in kbi_lost_know */
 }
@@ -41,7 +41,7 @@ static void tell_waiter(const struct kb_thread *waiter, const struct kb_thread *
 {
 	uintptr_t a = (uintptr_t)*(struct kbi_cell *const volatile *)&waiter->task.awaits;
 	enum kbi_task_kind k = kbi_state_kind(a_load_rlx(&waiter->task.state));
-	const struct kbi_lost_how *how = a & KIND ? how_of(a & KIND) : NULL;
+	const struct kbi_lost_how *how = a & KIND ? how_of_lost_kind(a & KIND) : NULL;
 
 	if (how && k != KBI_TASK_FREE && k != KBI_TASK_DONE)
 		how->wanted((void *)(a & ~(uintptr_t)KIND), t);
@@ -49,14 +49,14 @@ static void tell_waiter(const struct kb_thread *waiter, const struct kb_thread *
 
 /* Gives up the objects that t holds. Runs in the place of t. The caller is not preempted: waiters
  * cannot go on meanwhile. */
-static void give_up(struct kb_thread *t)
+static void give_up_held_objects(struct kb_thread *t)
 {
 	struct kbi_task *self = &t->task;
 
 	kbi_np_enter(self);
 	for (unsigned kind = 1; kind < KBI_LOST_KINDS; kind++)
-		if (how_of(kind) && how_of(kind)->held)
-			how_of(kind)->held(t);
+		if (how_of_lost_kind(kind) && how_of_lost_kind(kind)->held)
+			how_of_lost_kind(kind)->held(t);
 	a_add_rlx(&looking, 1);
 	/* sc: pairs with the fence of a waiter after kbi_lost_say, and with kbi_lost_say_no_more */
 	a_fence_sc();
@@ -72,9 +72,9 @@ void kbi_lost_know(enum kbi_lost_kind kind, const struct kbi_lost_how *how)
 {
 	if (kbi_likely(a_load_rlx(&hows[kind]) == how))
 		return;
-	/* release: pairs with the acquire in how_of */
+	/* release: pairs with the acquire in how_of_lost_kind */
 	a_store_rel(&hows[kind], (void *)(uintptr_t)how);
-	a_store_rlx(&kbi_contain_gives_up, (void *)(uintptr_t)give_up);
+	a_store_rlx(&kbi_contain_gives_up, (void *)(uintptr_t)give_up_held_objects);
 }
 
 void kbi_lost_say(struct kbi_task *t, void *object, enum kbi_lost_kind kind,
@@ -91,7 +91,8 @@ void kbi_lost_say_no_more(struct kbi_task *self)
 	if (!self->awaits)
 		return;
 	self->awaits = NULL;
-	a_fence_sc(); /* sc: pairs with the fence in give_up */
-	for (unsigned n = 0; a_load_acq(&looking); n++) /* acquire: pairs with the release in give_up */
+	a_fence_sc(); /* sc: pairs with the fence in give_up_held_objects */
+	/* acquire: pairs with the release in give_up_held_objects */
+	for (unsigned n = 0; a_load_acq(&looking); n++)
 		kbi_sys_yield_to_holder(n);
 }

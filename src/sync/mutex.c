@@ -29,9 +29,9 @@ enum {
 	SPIN_PAUSE_MAX = 64,      /* longest pause, in kbi_cpu_relax calls */
 };
 
-static inline a32 *word_of(kb_mutex_t *m) { return (a32 *)&m->word; }
-static inline a32 *owner_of(kb_mutex_t *m) { return (a32 *)&m->owner; }
-static inline struct kbi_waitq *queue_of(kb_mutex_t *m) { return (struct kbi_waitq *)&m->head; }
+static inline a32 *mutex_word(kb_mutex_t *m) { return (a32 *)&m->word; }
+static inline a32 *mutex_owner(kb_mutex_t *m) { return (a32 *)&m->owner; }
+static inline struct kbi_waitq *mutex_queue(kb_mutex_t *m) { return (struct kbi_waitq *)&m->head; }
 static inline uint32_t owner_id(const struct kbi_task *self) { return self->index + 1; }
 
 static inline bool is_robust(const kb_mutex_t *m) { return m->kind & KB_MUTEX_ROBUST; }
@@ -48,13 +48,14 @@ static inline bool is_plain(const kb_mutex_t *m)
 /* ---- the word -------------------------------------------------------------------------------- */
 
 /* Takes the lock if it is free. given: bits that the caller holds and gives back (WOKEN). */
-static inline bool grab(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
+static inline bool grab_mutex(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 {
-	uint32_t old = a_load_rlx(word_of(m));
+	uint32_t old = a_load_rlx(mutex_word(m));
 
 	while (!(old & (LOCKED | QLOCK)))
 		/* acquire: pairs with the release in unlock_word's CAS and in kbi_waitq_unlock */
-		if (kbi_likely(a_cas_acq(word_of(m), &old, (old & ~given) | kbi_mutex_held_by(self))))
+		if (kbi_likely(a_cas_acq(mutex_word(m), &old,
+				(old & ~given) | kbi_mutex_held_by(self))))
 			return true;
 	return false;
 }
@@ -67,8 +68,8 @@ static inline bool is_parallel(const kb_mutex_t *m, const struct kbi_task *self)
 	return self->vp ? kbi_vp_n != 1 : (m->kind & 3) == KIND_ADAPTIVE;
 }
 
-/* Tries again after a failed grab. Each look takes the cache line from the holder. */
-static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
+/* Tries again after a failed grab_mutex. Each look takes the cache line from the holder. */
+static bool spin_for_mutex(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 {
 	unsigned pause = 2;
 
@@ -77,7 +78,7 @@ static bool spin(kb_mutex_t *m, const struct kbi_task *self, uint32_t given)
 	for (int i = 0; i < SPIN_ROUNDS; i++) {
 		for (unsigned k = 0; k < pause; k++)
 			kbi_cpu_relax();
-		if (grab(m, self, given))
+		if (grab_mutex(m, self, given))
 			return true;
 		if (pause < SPIN_PAUSE_MAX)
 			pause *= 2;
@@ -95,7 +96,7 @@ static bool take_or_queue(struct kbi_mutex_waiter *w)
 	uint32_t word, taken;
 
 	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(m));
+	word = kbi_waitq_lock(mutex_word(m));
 	if (w->woken)
 		word &= ~(uint32_t)WOKEN;
 	taken = !(word & LOCKED);
@@ -104,20 +105,20 @@ static bool take_or_queue(struct kbi_mutex_waiter *w)
 	} else {
 		a_store_rlx(&w->n.state, KBI_WNODE_QUEUED);
 		if (w->woken)
-			kbi_waitq_prepend(queue_of(m), &w->n);
+			kbi_waitq_prepend(mutex_queue(m), &w->n);
 		else
-			kbi_waitq_append(queue_of(m), &w->n);
+			kbi_waitq_append(mutex_queue(m), &w->n);
 		word |= WAITERS;
 	}
-	kbi_waitq_unlock(word_of(m), word);
+	kbi_waitq_unlock(mutex_word(m), word);
 	kbi_np_leave(self);
 	return taken;
 }
 
 /* Ends a wait; perhaps a handler of the program has unwound the thread. */
-static bool leave(void *m, struct kbi_wnode *n)
+static bool leave_mutex_queue(void *m, struct kbi_wnode *n)
 {
-	bool queued = kbi_waitq_leave(word_of(m), queue_of(m), n);
+	bool queued = kbi_waitq_leave(mutex_word(m), mutex_queue(m), n);
 
 	if (kbi_unlikely(kbi_contain_on))
 		kbi_lost_say_no_more(n->task);
@@ -125,7 +126,7 @@ static bool leave(void *m, struct kbi_wnode *n)
 }
 
 /* Notes that a woken waiter has lost a race. */
-static void lose(struct kbi_mutex_waiter *w)
+static void note_lost_race(struct kbi_mutex_waiter *w)
 {
 	uint64_t now = kbi_sys_now();
 
@@ -140,9 +141,9 @@ static bool act_on_verdict(struct kbi_mutex_waiter *w)
 	if (a_load_rlx(&w->n.state) == KBI_MUTEX_OWNED)
 		return true;
 	w->woken = true;
-	if (grab(w->m, w->n.task, WOKEN) || spin(w->m, w->n.task, WOKEN))
+	if (grab_mutex(w->m, w->n.task, WOKEN) || spin_for_mutex(w->m, w->n.task, WOKEN))
 		return true;
-	lose(w);
+	note_lost_race(w);
 	return take_or_queue(w);
 }
 
@@ -160,7 +161,7 @@ static struct kb_thread *lost_holder(uint32_t word)
 
 /* Prepares the unlock of a mutex in place of its lost holder. Under the queue lock. False: the
  * holder is not lost. */
-static bool forgive(kb_mutex_t *m, uint32_t word)
+static bool prepare_lost_unlock(kb_mutex_t *m, uint32_t word)
 {
 	struct kb_thread *t = lost_holder(word);
 
@@ -171,40 +172,40 @@ static bool forgive(kb_mutex_t *m, uint32_t word)
 	if (is_robust(m) && m->left != KBI_MUTEX_GONE)
 		m->left = KBI_MUTEX_LEFT;
 	m->count = 0;
-	a_store_rlx(owner_of(m), 0);
+	a_store_rlx(mutex_owner(m), 0);
 	return true;
 }
 
-static bool take_from_lost(kb_mutex_t *m)
+static bool take_mutex_from_lost(kb_mutex_t *m)
 {
-	return lost_holder(a_load_rlx(word_of(m))) && unlock_slow(m, true) == 0;
+	return lost_holder(a_load_rlx(mutex_word(m))) && unlock_slow(m, true) == 0;
 }
 
 /* Gives the mutex up because a thread waits for it, if the lost thread t holds it. */
-static void wanted(void *m, const struct kb_thread *t)
+static void on_mutex_wanted(void *m, const struct kb_thread *t)
 {
-	if (lost_holder(a_load_rlx(word_of(m))) == t)
-		take_from_lost(m);
+	if (lost_holder(a_load_rlx(mutex_word(m))) == t)
+		take_mutex_from_lost(m);
 }
 
-static const struct kbi_lost_how how = { wanted, NULL };
+static const struct kbi_lost_how how = { on_mutex_wanted, NULL };
 
-static KBI_NOINLINE void want_slow(kb_mutex_t *m, struct kbi_task *self)
+static KBI_NOINLINE void announce_mutex_wait_slow(kb_mutex_t *m, struct kbi_task *self)
 {
 	kbi_lost_say(self, m, KBI_LOST_MUTEX, &how);
-	a_fence_sc(); /* sc: pairs with the fence in give_up of sync/lost */
-	take_from_lost(m);
+	a_fence_sc(); /* sc: pairs with the fence in give_up_held_objects of sync/lost */
+	take_mutex_from_lost(m);
 }
 
 /* Announces the wait before each sleep: a handler that ran meanwhile may have waited for a
  * different object. */
-static inline void want(kb_mutex_t *m, struct kbi_task *self)
+static inline void announce_mutex_wait(kb_mutex_t *m, struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_contain_on))
-		want_slow(m, self);
+		announce_mutex_wait_slow(m, self);
 }
 
-static inline void want_no_more(struct kbi_task *self)
+static inline void end_mutex_wait(struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_contain_on))
 		kbi_lost_say_no_more(self);
@@ -212,37 +213,37 @@ static inline void want_no_more(struct kbi_task *self)
 
 /* ---- the slow way ---------------------------------------------------------------------------- */
 
-/* Locks after a grab that failed. */
+/* Locks after a grab_mutex that failed. */
 static KBI_NOINLINE int lock_slow(kb_mutex_t *m, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
 	struct kbi_mutex_waiter w = { .n.task = self, .m = m };
-	bool held = spin(m, self, 0) || take_or_queue(&w);
+	bool held = spin_for_mutex(m, self, 0) || take_or_queue(&w);
 	int rc = 0;
 
 	while (!held && !rc) {
-		want(m, self);
-		rc = kbi_waitq_await(&w.n, until, leave, m);
+		announce_mutex_wait(m, self);
+		rc = kbi_waitq_await(&w.n, until, leave_mutex_queue, m);
 		held = !rc && act_on_verdict(&w);
 	}
-	want_no_more(self);
+	end_mutex_wait(self);
 	return rc;
 }
 
 void kbi_mutex_finish(struct kbi_mutex_waiter *w)
 {
 	while (!act_on_verdict(w)) {
-		want(w->m, w->n.task);
-		kbi_waitq_await(&w->n, kbi_waitq_until(KBI_FOREVER), leave, w->m);
+		announce_mutex_wait(w->m, w->n.task);
+		kbi_waitq_await(&w->n, kbi_waitq_until(KBI_FOREVER), leave_mutex_queue, w->m);
 	}
-	want_no_more(w->n.task);
+	end_mutex_wait(w->n.task);
 }
 
 void kbi_mutex_lock_word(kb_mutex_t *m)
 {
 	struct kbi_task *self = kbi_waitq_self();
 
-	if (!kbi_mutex_quick_lock(m, self) && !grab(m, self, 0))
+	if (!kbi_mutex_quick_lock(m, self) && !grab_mutex(m, self, 0))
 		lock_slow(m, kbi_waitq_until(KBI_FOREVER));
 }
 
@@ -259,18 +260,18 @@ static KBI_NOINLINE int unlock_slow(kb_mutex_t *m, bool lost)
 	int rc = 0;
 
 	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(m));
-	if (!(word & LOCKED) || (lost && !forgive(m, word))) {
+	word = kbi_waitq_lock(mutex_word(m));
+	if (!(word & LOCKED) || (lost && !prepare_lost_unlock(m, word))) {
 		rc = EPERM;
 	} else if ((word & (WAITERS | WOKEN)) != WAITERS) {
 		word &= ~(uint32_t)HELD;
 	} else {
-		n = kbi_waitq_take_first(queue_of(m));
-		word = (word & ~(uint32_t)WAITERS) | kbi_waitq_some(queue_of(m));
+		n = kbi_waitq_take_first(mutex_queue(m));
+		word = (word & ~(uint32_t)WAITERS) | kbi_waitq_some(mutex_queue(m));
 		give = ((struct kbi_mutex_waiter *)n)->starving;
 		word = (word & ~(uint32_t)HELD) | (give ? kbi_mutex_held_by(n->task) : WOKEN);
 	}
-	kbi_waitq_unlock(word_of(m), word);
+	kbi_waitq_unlock(mutex_word(m), word);
 	if (give)
 		kbi_waitq_grant_next(n, KBI_MUTEX_OWNED);
 	else if (n)
@@ -281,21 +282,21 @@ static KBI_NOINLINE int unlock_slow(kb_mutex_t *m, bool lost)
 
 static inline int unlock_word(kb_mutex_t *m)
 {
-	uint32_t old = a_load_rlx(word_of(m));
+	uint32_t old = a_load_rlx(mutex_word(m));
 
 	while (!(old & QLOCK) && (old & LOCKED) && (old & (WAITERS | WOKEN)) != WAITERS)
-		/* release: pairs with the acquire in grab and in kbi_waitq_lock */
-		if (kbi_likely(a_cas_rel(word_of(m), &old, old & ~(uint32_t)HELD)))
+		/* release: pairs with the acquire in grab_mutex and in kbi_waitq_lock */
+		if (kbi_likely(a_cas_rel(mutex_word(m), &old, old & ~(uint32_t)HELD)))
 			return 0;
 	return unlock_slow(m, false);
 }
 
 /* Announces the waits of a chain, before its nodes are queued. */
-static void say_all_want(kb_mutex_t *m, struct kbi_wnode *chain)
+static void announce_chain_waits(kb_mutex_t *m, struct kbi_wnode *chain)
 {
 	for (struct kbi_wnode *n = chain; n; n = n->next)
 		kbi_lost_say(n->task, m, KBI_LOST_MUTEX, &how);
-	a_fence_sc(); /* sc: pairs with the fence in give_up of sync/lost */
+	a_fence_sc(); /* sc: pairs with the fence in give_up_held_objects of sync/lost */
 }
 
 void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
@@ -304,9 +305,9 @@ void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
 	uint32_t word;
 
 	if (kbi_unlikely(kbi_contain_on))
-		say_all_want(m, chain);
-	word = kbi_waitq_lock(word_of(m));
-	if (kbi_unlikely(kbi_contain_on) && forgive(m, word))
+		announce_chain_waits(m, chain);
+	word = kbi_waitq_lock(mutex_word(m));
+	if (kbi_unlikely(kbi_contain_on) && prepare_lost_unlock(m, word))
 		word &= ~(uint32_t)HELD;
 	if (!(word & (LOCKED | WOKEN))) {
 		first = chain;
@@ -316,10 +317,10 @@ void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
 	while (chain) {
 		struct kbi_wnode *next = chain->next;
 
-		kbi_waitq_append(queue_of(m), chain);
+		kbi_waitq_append(mutex_queue(m), chain);
 		chain = next;
 	}
-	kbi_waitq_unlock(word_of(m), word | kbi_waitq_some(queue_of(m)));
+	kbi_waitq_unlock(mutex_word(m), word | kbi_waitq_some(mutex_queue(m)));
 	if (first)
 		kbi_waitq_grant(first, KBI_MUTEX_RETRY);
 }
@@ -328,14 +329,14 @@ void kbi_mutex_adopt(kb_mutex_t *m, struct kbi_wnode *chain)
 
 /* Returns whether the caller is the owner. Only the owner itself ever sees its
  * own number in the field. */
-static inline bool is_mine(kb_mutex_t *m, const struct kbi_task *self)
+static inline bool is_mutex_owner(kb_mutex_t *m, const struct kbi_task *self)
 {
-	return a_load_rlx(owner_of(m)) == owner_id(self);
+	return a_load_rlx(mutex_owner(m)) == owner_id(self);
 }
 
 /* Locks a mutex that the caller holds already. Returns 0 if its kind allows that, EAGAIN if the
  * count is at its limit, else held_error. */
-static int lock_again(kb_mutex_t *m, int held_error)
+static int lock_mutex_again(kb_mutex_t *m, int held_error)
 {
 	if ((m->kind & 3) != KB_MUTEX_RECURSIVE)
 		return held_error;
@@ -350,9 +351,9 @@ static KBI_NOINLINE int lock_owned(kb_mutex_t *m, struct kbi_until until)
 	struct kbi_task *self = kbi_waitq_self();
 	int rc;
 
-	if (is_mine(m, self))
-		return lock_again(m, EDEADLK);
-	rc = grab(m, self, 0) ? 0 : lock_slow(m, until);
+	if (is_mutex_owner(m, self))
+		return lock_mutex_again(m, EDEADLK);
+	rc = grab_mutex(m, self, 0) ? 0 : lock_slow(m, until);
 	if (rc)
 		return rc;
 	kbi_mutex_resume(m, self, 0);
@@ -361,13 +362,13 @@ static KBI_NOINLINE int lock_owned(kb_mutex_t *m, struct kbi_until until)
 
 static KBI_NOINLINE int unlock_owned(kb_mutex_t *m)
 {
-	if (!is_mine(m, kbi_waitq_self()))
+	if (!is_mutex_owner(m, kbi_waitq_self()))
 		return EPERM;
 	if (m->count > 0) {
 		m->count--;
 		return 0;
 	}
-	a_store_rlx(owner_of(m), 0);
+	a_store_rlx(mutex_owner(m), 0);
 	if (is_robust(m) && m->left)
 		m->left = KBI_MUTEX_GONE;
 	return unlock_word(m);
@@ -385,7 +386,7 @@ int kbi_mutex_settle(kb_mutex_t *m)
 
 int kb_mutex_consistent(kb_mutex_t *m)
 {
-	if (!is_robust(m) || m->left != KBI_MUTEX_LEFT || !is_mine(m, kbi_waitq_self()))
+	if (!is_robust(m) || m->left != KBI_MUTEX_LEFT || !is_mutex_owner(m, kbi_waitq_self()))
 		return EINVAL;
 	m->left = KBI_MUTEX_WHOLE;
 	return 0;
@@ -393,7 +394,7 @@ int kb_mutex_consistent(kb_mutex_t *m)
 
 bool kbi_mutex_is_held(kb_mutex_t *m, const struct kbi_task *self)
 {
-	return is_plain(m) ? a_load_rlx(word_of(m)) & LOCKED : is_mine(m, self);
+	return is_plain(m) ? a_load_rlx(mutex_word(m)) & LOCKED : is_mutex_owner(m, self);
 }
 
 uint32_t kbi_mutex_suspend(kb_mutex_t *m)
@@ -403,7 +404,7 @@ uint32_t kbi_mutex_suspend(kb_mutex_t *m)
 	if (kbi_unlikely(!is_plain(m))) {
 		count = m->count;
 		m->count = 0;
-		a_store_rlx(owner_of(m), 0);
+		a_store_rlx(mutex_owner(m), 0);
 	}
 	if (!kbi_mutex_quick_unlock(m, kbi_self_raw()))
 		unlock_word(m);
@@ -414,16 +415,16 @@ void kbi_mutex_resume(kb_mutex_t *m, struct kbi_task *self, uint32_t count)
 {
 	if (kbi_likely(is_plain(m)))
 		return;
-	a_store_rlx(owner_of(m), owner_id(self));
+	a_store_rlx(mutex_owner(m), owner_id(self));
 	m->count = count;
 }
 
 void kbi_mutex_orphan(kb_mutex_t *m)
 {
 	m->waits = 0;
-	*queue_of(m) = (struct kbi_waitq){ NULL, NULL };
+	*mutex_queue(m) = (struct kbi_waitq){ NULL, NULL };
 	/* threads that need not wait lock and unlock the mutex meanwhile */
-	a_and_rlx(word_of(m), HELD);
+	a_and_rlx(mutex_word(m), HELD);
 }
 
 /* ---- the public functions -------------------------------------------------------------------- */
@@ -439,7 +440,7 @@ int kb_mutex_init(kb_mutex_t *m, enum kb_mutex_kind kind)
 
 int kb_mutex_destroy(kb_mutex_t *m)
 {
-	return a_load_rlx(word_of(m)) || *(const volatile uint32_t *)&m->waits ? EBUSY : 0;
+	return a_load_rlx(mutex_word(m)) || *(const volatile uint32_t *)&m->waits ? EBUSY : 0;
 }
 
 int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
@@ -448,7 +449,7 @@ int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 		kbi_solo_end();
 	if (kbi_unlikely(!is_plain(m)))
 		return lock_owned(m, until);
-	return kbi_likely(grab(m, kbi_waitq_self(), 0)) ? 0 : lock_slow(m, until);
+	return kbi_likely(grab_mutex(m, kbi_waitq_self(), 0)) ? 0 : lock_slow(m, until);
 }
 
 int kb_mutex_lock(kb_mutex_t *m)
@@ -470,9 +471,10 @@ int kbi_mutex_trylock(kb_mutex_t *m)
 	if (kbi_unlikely(!kbi_self_raw()))
 		kbi_solo_end();
 	self = kbi_waitq_self();
-	if (kbi_unlikely(!is_plain(m)) && is_mine(m, self))
-		return lock_again(m, EBUSY);
-	if (!grab(m, self, 0) && !(kbi_contain_on && take_from_lost(m) && grab(m, self, 0)))
+	if (kbi_unlikely(!is_plain(m)) && is_mutex_owner(m, self))
+		return lock_mutex_again(m, EBUSY);
+	if (!grab_mutex(m, self, 0) &&
+			!(kbi_contain_on && take_mutex_from_lost(m) && grab_mutex(m, self, 0)))
 		return EBUSY;
 	kbi_mutex_resume(m, self, 0);
 	return kbi_mutex_settle(m);

@@ -37,17 +37,17 @@ static inline struct bucket *bucket_of(const uint32_t *addr)
 	return &buckets[((uintptr_t)addr >> 2) * 0x9E3779B97F4A7C15u >> (64 - BUCKET_BITS)];
 }
 
-static inline void lock(struct bucket *b) { kbi_waitq_lock(&b->word); }
-static inline void unlock(struct bucket *b) { kbi_waitq_unlock(&b->word, 0); }
+static inline void lock_bucket(struct bucket *b) { kbi_waitq_lock(&b->word); }
+static inline void unlock_bucket(struct bucket *b) { kbi_waitq_unlock(&b->word, 0); }
 
-static inline uint32_t look(const uint32_t *addr)
+static inline uint32_t read_parked_word(const uint32_t *addr)
 {
 	/* relaxed: a waker's change reaches us with the bucket's lock, which
 	 * the waker takes afterwards */
 	return __atomic_load_n(addr, __ATOMIC_RELAXED);
 }
 
-static void count(struct bucket *b, uint32_t more)
+static void change_sleeper_count(struct bucket *b, uint32_t more)
 {
 	a_store_rlx(&b->some, a_load_rlx(&b->some) + more);
 }
@@ -64,8 +64,8 @@ bool kbi_park_has(const uint32_t *addr)
 
 /* Unlinks up to max sleepers of addr that the bitset matches. Returns their chain, and in *n their
  * number. Under the lock. */
-static struct kbi_wnode *take(struct bucket *b, const uint32_t *addr, unsigned max, uint32_t bitset,
-			      unsigned *n)
+static struct kbi_wnode *unlink_sleepers(struct bucket *b, const uint32_t *addr, unsigned max,
+	uint32_t bitset, unsigned *n)
 {
 	struct kbi_wnode *i = b->queue.head, *first = NULL, **end = &first;
 
@@ -75,7 +75,7 @@ static struct kbi_wnode *take(struct bucket *b, const uint32_t *addr, unsigned m
 
 		if (s->addr == addr && (s->bitset & bitset)) {
 			kbi_waitq_take(&b->queue, i);
-			count(b, -1u);
+			change_sleeper_count(b, -1u);
 			i->next = NULL;
 			*end = i;
 			end = &i->next;
@@ -94,9 +94,9 @@ unsigned kbi_park_wake_by(struct kbi_task *self, const uint32_t *addr, unsigned 
 
 	if (self)
 		kbi_np_enter(self);
-	lock(b);
-	chain = take(b, addr, n, bitset, &woken);
-	unlock(b);
+	lock_bucket(b);
+	chain = unlink_sleepers(b, addr, n, bitset, &woken);
+	unlock_bucket(b);
 	if (n >= INT_MAX)
 		kbi_waitq_grant_apart(chain, woken, KBI_WNODE_GRANTED);
 	else
@@ -113,7 +113,7 @@ unsigned kbi_park_wake(const uint32_t *addr, unsigned n, uint32_t bitset)
 
 /* Makes up to max sleepers of addr in `from` sleepers of `to` in `into`. Returns how many. Both
  * buckets are locked. */
-static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *into,
+static unsigned move_sleepers(struct bucket *from, const uint32_t *addr, struct bucket *into,
 	const uint32_t *to, unsigned max)
 {
 	struct kbi_wnode *i = from->queue.head;
@@ -126,8 +126,8 @@ static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *i
 		if (s->addr == addr) {
 			kbi_waitq_remove(&from->queue, i);
 			kbi_waitq_append(&into->queue, i);
-			count(from, -1u);
-			count(into, 1);
+			change_sleeper_count(from, -1u);
+			change_sleeper_count(into, 1);
 			s->addr = to;
 			a_store_rlx(&s->bucket, into);
 			moved++;
@@ -138,18 +138,18 @@ static unsigned move(struct bucket *from, const uint32_t *addr, struct bucket *i
 }
 
 /* Locks two buckets, in the order of their addresses. */
-static void lock_both(struct bucket *a, struct bucket *b)
+static void lock_both_buckets(struct bucket *a, struct bucket *b)
 {
-	lock(a < b ? a : b);
+	lock_bucket(a < b ? a : b);
 	if (a != b)
-		lock(a < b ? b : a);
+		lock_bucket(a < b ? b : a);
 }
 
-static void unlock_both(struct bucket *a, struct bucket *b)
+static void unlock_both_buckets(struct bucket *a, struct bucket *b)
 {
-	unlock(a);
+	unlock_bucket(a);
 	if (a != b)
-		unlock(b);
+		unlock_bucket(b);
 }
 
 int kbi_park_requeue(const uint32_t *addr, unsigned n_wake, const uint32_t *to, unsigned n_move,
@@ -162,14 +162,14 @@ int kbi_park_requeue(const uint32_t *addr, unsigned n_wake, const uint32_t *to, 
 	int rc = 0;
 
 	kbi_np_enter(self);
-	lock_both(from, into);
-	if (compare && look(addr) != *compare) {
+	lock_both_buckets(from, into);
+	if (compare && read_parked_word(addr) != *compare) {
 		rc = EAGAIN;
 	} else {
-		chain = take(from, addr, n_wake, KBI_PARK_ANY, &w);
-		m = addr == to ? 0 : move(from, addr, into, to, n_move);
+		chain = unlink_sleepers(from, addr, n_wake, KBI_PARK_ANY, &w);
+		m = addr == to ? 0 : move_sleepers(from, addr, into, to, n_move);
 	}
-	unlock_both(from, into);
+	unlock_both_buckets(from, into);
 	kbi_waitq_grant_all(chain, KBI_WNODE_GRANTED);
 	kbi_np_leave(self);
 	if (woken)
@@ -188,19 +188,19 @@ void kbi_park_orphan(void)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Locks the bucket in which the sleeper stands, and returns it. */
-static struct bucket *lock_own(struct sleeper *s)
+static struct bucket *lock_bucket_of_sleeper(struct sleeper *s)
 {
 	for (;;) {
 		struct bucket *b = a_load_rlx(&s->bucket);
 
-		lock(b);
+		lock_bucket(b);
 		if (a_load_rlx(&s->bucket) == (void *)b)
 			return b;
-		unlock(b);
+		unlock_bucket(b);
 	}
 }
 
-static bool leave(void *unused, struct kbi_wnode *n)
+static bool leave_bucket(void *unused, struct kbi_wnode *n)
 {
 	struct kbi_task *self = n->task;
 	struct bucket *b;
@@ -208,13 +208,13 @@ static bool leave(void *unused, struct kbi_wnode *n)
 
 	(void)unused;
 	kbi_np_enter(self);
-	b = lock_own((struct sleeper *)n);
+	b = lock_bucket_of_sleeper((struct sleeper *)n);
 	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
 	if (queued) {
 		kbi_waitq_remove(&b->queue, n);
-		count(b, -1u);
+		change_sleeper_count(b, -1u);
 	}
-	unlock(b);
+	unlock_bucket(b);
 	kbi_np_leave(self);
 	return queued;
 }
@@ -230,18 +230,18 @@ int kbi_park_wait_until(const uint32_t *addr, uint32_t expected, uint32_t bitset
 	if (bitset == 0)
 		return EINVAL;
 	kbi_np_enter(self);
-	lock(b);
-	count(b, 1);
+	lock_bucket(b);
+	change_sleeper_count(b, 1);
 	/* sc: our count before our read of the address; pairs with the fence in kbi_park_has */
 	a_fence_sc();
-	queued = look(addr) == expected;
+	queued = read_parked_word(addr) == expected;
 	if (queued)
 		kbi_waitq_append(&b->queue, &s.n);
 	else
-		count(b, -1u);
-	unlock(b);
+		change_sleeper_count(b, -1u);
+	unlock_bucket(b);
 	kbi_np_leave(self);
-	return queued ? kbi_waitq_await(&s.n, until, leave, NULL) : EAGAIN;
+	return queued ? kbi_waitq_await(&s.n, until, leave_bucket, NULL) : EAGAIN;
 }
 
 int kbi_park_wait(const uint32_t *addr, uint32_t expected, uint32_t bitset, uint64_t deadline)

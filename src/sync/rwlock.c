@@ -64,9 +64,13 @@ struct visit {
 	bool ended; /* the thread has the lock, or has given up */
 };
 
-static inline a32 *word_of(kb_rwlock_t *l) { return (a32 *)&l->word; }
-static inline a32 *writer_of(kb_rwlock_t *l) { return (a32 *)&l->writer; }
-static inline struct kbi_waitq *queue_of(kb_rwlock_t *l) { return (struct kbi_waitq *)&l->head; }
+static inline a32 *rwlock_word(kb_rwlock_t *l) { return (a32 *)&l->word; }
+static inline a32 *rwlock_writer(kb_rwlock_t *l) { return (a32 *)&l->writer; }
+static inline struct kbi_waitq *rwlock_queue(kb_rwlock_t *l)
+{
+	return (struct kbi_waitq *)&l->head;
+}
+
 static inline bool is_inside(uint32_t word) { return word & ~(uint32_t)(QLOCK | WAITERS | COMES); }
 
 /* Returns whether a thread that comes now, uninvited, may enter. The caller checks the queue lock.
@@ -80,15 +84,15 @@ static inline bool may_enter(const kb_rwlock_t *l, uint32_t word, uint32_t takes
 }
 
 /* Enters if that is allowed. Returns 0; EBUSY: not now; EAGAIN: too many readers. */
-static inline int enter(kb_rwlock_t *l, uint32_t takes)
+static inline int enter_rwlock(kb_rwlock_t *l, uint32_t takes)
 {
-	uint32_t old = a_load_rlx(word_of(l));
+	uint32_t old = a_load_rlx(rwlock_word(l));
 
 	while (!(old & QLOCK) && may_enter(l, old, takes)) {
 		if (kbi_unlikely(takes == READER && old >= READERS_MAX))
 			return EAGAIN;
 		/* acquire: pairs with the release in kb_rwlock_unlock and kbi_waitq_unlock */
-		if (kbi_likely(a_cas_acq(word_of(l), &old, old + takes)))
+		if (kbi_likely(a_cas_acq(rwlock_word(l), &old, old + takes)))
 			return 0;
 	}
 	return EBUSY;
@@ -97,12 +101,12 @@ static inline int enter(kb_rwlock_t *l, uint32_t takes)
 /* ---- letting waiters in ---------------------------------------------------------------------- */
 
 /* Returns whether this waiter may enter when its turn has come. */
-static inline bool admissible(uint32_t word, const struct waiter *w)
+static inline bool is_admissible(uint32_t word, const struct waiter *w)
 {
 	return w->takes == READER ? !(word & WRITER) : !is_inside(word);
 }
 
-static inline uint32_t coming(const struct waiter *w)
+static inline uint32_t coming_bit(const struct waiter *w)
 {
 	return w->takes == READER ? READER_COMES : WRITER_COMES;
 }
@@ -112,7 +116,7 @@ static inline uint32_t coming(const struct waiter *w)
 static uint32_t verdict_for(const kb_rwlock_t *l, uint32_t word, const struct waiter *w,
 	bool invited)
 {
-	if (!admissible(word, w))
+	if (!is_admissible(word, w))
 		return 0;
 	if (w->takes == WRITER ? invited : word & WRITER_COMES && l->kind != KB_RWLOCK_PREFER_READER)
 		return 0;
@@ -126,11 +130,12 @@ struct guests {
 	struct kbi_wnode *first[2], **end[2];
 };
 
-static inline void usher(kb_rwlock_t *l, struct guests *g, struct kbi_wnode *n, uint32_t verdict)
+static inline void move_to_guests(kb_rwlock_t *l, struct guests *g, struct kbi_wnode *n,
+	uint32_t verdict)
 {
 	struct kbi_wnode ***end = &g->end[verdict - INSIDE];
 
-	kbi_waitq_take(queue_of(l), n);
+	kbi_waitq_take(rwlock_queue(l), n);
 	n->next = NULL;
 	**end = n;
 	*end = &n->next;
@@ -138,12 +143,12 @@ static inline void usher(kb_rwlock_t *l, struct guests *g, struct kbi_wnode *n, 
 
 /* Takes out all waiters that may enter now, and counts them into *word; or takes out a waiter to be
  * invited, with its neighbours if they are readers. Under the queue lock. */
-static void admit(kb_rwlock_t *l, uint32_t *word, struct guests *g)
+static void admit_waiters(kb_rwlock_t *l, uint32_t *word, struct guests *g)
 {
 	bool invited = false;
 
 	*g = (struct guests){ { NULL, NULL }, { &g->first[0], &g->first[1] } };
-	for (struct kbi_wnode *n = queue_of(l)->head, *next; n; n = next) {
+	for (struct kbi_wnode *n = rwlock_queue(l)->head, *next; n; n = next) {
 		struct waiter *w = (struct waiter *)n;
 		uint32_t verdict = verdict_for(l, *word, w, invited);
 
@@ -152,15 +157,15 @@ static void admit(kb_rwlock_t *l, uint32_t *word, struct guests *g)
 			break;
 		if (!verdict)
 			continue;
-		usher(l, g, n, verdict);
+		move_to_guests(l, g, n, verdict);
 		invited |= verdict == INVITED;
-		*word = verdict == INVITED ? *word | coming(w) : *word + w->takes;
+		*word = verdict == INVITED ? *word | coming_bit(w) : *word + w->takes;
 	}
-	*word = (*word & ~(uint32_t)WAITERS) | kbi_waitq_some(queue_of(l));
+	*word = (*word & ~(uint32_t)WAITERS) | kbi_waitq_some(rwlock_queue(l));
 }
 
 /* Wakes the admitted waiters. Not under the queue lock. */
-static void welcome(const struct guests *g)
+static void wake_guests(const struct guests *g)
 {
 	kbi_waitq_grant_all(g->first[0], INSIDE);
 	kbi_waitq_grant_all(g->first[1], INVITED);
@@ -168,13 +173,13 @@ static void welcome(const struct guests *g)
 
 /* Releases the queue lock with this word, and wakes all waiters that the word admits. The caller is
  * inside np brackets, which this function leaves. */
-static void let_in(kb_rwlock_t *l, uint32_t word, struct kbi_task *self)
+static void unlock_and_let_in(kb_rwlock_t *l, uint32_t word, struct kbi_task *self)
 {
 	struct guests guests;
 
-	admit(l, &word, &guests);
-	kbi_waitq_unlock(word_of(l), word);
-	welcome(&guests);
+	admit_waiters(l, &word, &guests);
+	kbi_waitq_unlock(rwlock_word(l), word);
+	wake_guests(&guests);
 	kbi_np_leave(self);
 }
 
@@ -225,7 +230,7 @@ static struct reads *reads_of(struct kbi_task *self)
 static const struct kbi_lost_how how;
 
 /* Notes a further read lock (from is NULL) or removes a note (to is NULL). */
-static KBI_NOINLINE void note(kb_rwlock_t *from, kb_rwlock_t *to)
+static KBI_NOINLINE void note_read_lock(kb_rwlock_t *from, kb_rwlock_t *to)
 {
 	struct reads *r = reads_of(kbi_waitq_self());
 
@@ -239,29 +244,29 @@ static KBI_NOINLINE void note(kb_rwlock_t *from, kb_rwlock_t *to)
 
 static struct kb_thread *lost_writer(kb_rwlock_t *l)
 {
-	uint32_t writer = a_load_rlx(writer_of(l));
+	uint32_t writer = a_load_rlx(rwlock_writer(l));
 
 	return writer ? kbi_lost_at(writer - 1) : NULL;
 }
 
 /* Unlocks in place of a thread that is inside, if there is such a thread. */
-static void give_back(kb_rwlock_t *l, uint32_t gives, struct kbi_task *self)
+static void unlock_for_lost(kb_rwlock_t *l, uint32_t gives, struct kbi_task *self)
 {
 	uint32_t word;
 
 	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(l));
+	word = kbi_waitq_lock(rwlock_word(l));
 	if (is_inside(word) && !(word & WRITER) == (gives == READER)) {
-		let_in(l, word - gives, self);
+		unlock_and_let_in(l, word - gives, self);
 	} else {
-		kbi_waitq_unlock(word_of(l), word);
+		kbi_waitq_unlock(rwlock_word(l), word);
 		kbi_np_leave(self);
 	}
 }
 
 /* Unlocks the lock if its writer is lost. False: the writer is not lost,
  * or another thread unlocks. */
-static KBI_NOINLINE bool take_from_lost(kb_rwlock_t *l)
+static KBI_NOINLINE bool take_rwlock_from_lost(kb_rwlock_t *l)
 {
 	struct kb_thread *t = lost_writer(l);
 	uint32_t index;
@@ -271,49 +276,49 @@ static KBI_NOINLINE bool take_from_lost(kb_rwlock_t *l)
 	kbi_lost_complain("readers-writer lock", l, t);
 	index = t->task.index + 1;
 	/* once: the thread whose CAS succeeds gives the lock back */
-	if (!a_cas_rlx(writer_of(l), &index, 0))
+	if (!a_cas_rlx(rwlock_writer(l), &index, 0))
 		return false;
-	give_back(l, WRITER, kbi_waitq_self());
+	unlock_for_lost(l, WRITER, kbi_waitq_self());
 	return true;
 }
 
 /* Gives the lock up because a thread waits for it, if the lost thread t holds it. */
-static void wanted(void *l, const struct kb_thread *t)
+static void on_rwlock_wanted(void *l, const struct kb_thread *t)
 {
 	if (lost_writer(l) == t)
-		take_from_lost(l);
+		take_rwlock_from_lost(l);
 }
 
-static void held(struct kb_thread *t)
+static void give_back_lost_reads(struct kb_thread *t)
 {
 	struct reads *r = t->reads ? reads_of(&t->task) : NULL;
 
 	for (unsigned i = 0; r && i < READS; i++)
 		if (r->lock[i])
-			give_back(r->lock[i], READER, &t->task);
+			unlock_for_lost(r->lock[i], READER, &t->task);
 }
 
-static const struct kbi_lost_how how = { wanted, held };
+static const struct kbi_lost_how how = { on_rwlock_wanted, give_back_lost_reads };
 
-static KBI_NOINLINE void want_slow(kb_rwlock_t *l, struct kbi_task *self)
+static KBI_NOINLINE void announce_rwlock_wait_slow(kb_rwlock_t *l, struct kbi_task *self)
 {
 	kbi_lost_say(self, l, KBI_LOST_RWLOCK, &how);
-	a_fence_sc(); /* sc: pairs with the fence in give_up of sync/lost */
-	take_from_lost(l);
+	a_fence_sc(); /* sc: pairs with the fence in give_up_held_objects of sync/lost */
+	take_rwlock_from_lost(l);
 }
 
 /* Announces the wait before each sleep: a handler that ran meanwhile may have waited for a
  * different object. */
-static inline void want(kb_rwlock_t *l, struct kbi_task *self)
+static inline void announce_rwlock_wait(kb_rwlock_t *l, struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_contain_on))
-		want_slow(l, self);
+		announce_rwlock_wait_slow(l, self);
 }
 
 /* ---- locking --------------------------------------------------------------------------------- */
 
 /* Ends the wait of a waiter that gives up; waiters behind it may then be able to go on. */
-static bool leave(void *lock, struct kbi_wnode *n)
+static bool leave_rwlock_queue(void *lock, struct kbi_wnode *n)
 {
 	kb_rwlock_t *l = lock;
 	struct kbi_task *self = n->task;
@@ -321,13 +326,13 @@ static bool leave(void *lock, struct kbi_wnode *n)
 	bool queued;
 
 	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(l));
+	word = kbi_waitq_lock(rwlock_word(l));
 	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
 	if (queued) {
-		kbi_waitq_remove(queue_of(l), n);
-		let_in(l, word, self);
+		kbi_waitq_remove(rwlock_queue(l), n);
+		unlock_and_let_in(l, word, self);
 	} else {
-		kbi_waitq_unlock(word_of(l), word);
+		kbi_waitq_unlock(rwlock_word(l), word);
 		kbi_np_leave(self);
 	}
 	return queued;
@@ -341,21 +346,21 @@ static bool enter_or_queue(kb_rwlock_t *l, struct waiter *w)
 	bool in;
 
 	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(l));
+	word = kbi_waitq_lock(rwlock_word(l));
 	in = may_enter(l, word, w->takes);
 	if (in) {
 		word += w->takes;
 	} else {
-		kbi_waitq_append(queue_of(l), &w->n);
+		kbi_waitq_append(rwlock_queue(l), &w->n);
 		word |= WAITERS;
 	}
-	kbi_waitq_unlock(word_of(l), word);
+	kbi_waitq_unlock(rwlock_word(l), word);
 	kbi_np_leave(self);
 	return in;
 }
 
 /* Notes that an invited waiter has come in vain. */
-static void lose(struct waiter *w)
+static void note_vain_invitation(struct waiter *w)
 {
 	uint64_t now = kbi_sys_now();
 
@@ -366,29 +371,29 @@ static void lose(struct waiter *w)
 
 /* Enters (true) or queues an invited waiter again, in front. In the second
  * case a thread is inside. */
-static bool arrive(struct waiter *w)
+static bool enter_or_requeue(struct waiter *w)
 {
 	struct kbi_task *self = w->n.task;
 	uint32_t word;
 	bool in;
 
 	kbi_np_enter(self);
-	word = kbi_waitq_lock(word_of(w->l)) & ~coming(w);
-	in = admissible(word, w);
+	word = kbi_waitq_lock(rwlock_word(w->l)) & ~coming_bit(w);
+	in = is_admissible(word, w);
 	if (in) {
 		word += w->takes;
 	} else {
-		lose(w);
+		note_vain_invitation(w);
 		a_store_rlx(&w->n.state, KBI_WNODE_QUEUED);
-		kbi_waitq_prepend(queue_of(w->l), &w->n);
+		kbi_waitq_prepend(rwlock_queue(w->l), &w->n);
 		word |= WAITERS;
 	}
-	kbi_waitq_unlock(word_of(w->l), word);
+	kbi_waitq_unlock(rwlock_word(w->l), word);
 	kbi_np_leave(self);
 	return in;
 }
 
-static inline void want_no_more(struct kbi_task *self)
+static inline void end_rwlock_wait(struct kbi_task *self)
 {
 	if (kbi_unlikely(kbi_contain_on))
 		kbi_lost_say_no_more(self);
@@ -396,59 +401,60 @@ static inline void want_no_more(struct kbi_task *self)
 
 /* Ends a wait that a handler of the program has unwound: leaves the lock or gives the invitation
  * back, if the waiter was admitted or invited meanwhile. */
-static void forsake(struct visit *v)
+static void abandon_visit(struct visit *v)
 {
 	struct waiter *w = &v->w;
 	uint32_t verdict = a_load_rlx(&w->n.state), word;
 
-	want_no_more(w->n.task);
+	end_rwlock_wait(w->n.task);
 	if (v->ended || (verdict != INSIDE && verdict != INVITED))
 		return;
 	kbi_np_enter(w->n.task);
-	word = kbi_waitq_lock(word_of(w->l));
-	let_in(w->l, verdict == INSIDE ? word - w->takes : word & ~coming(w), w->n.task);
+	word = kbi_waitq_lock(rwlock_word(w->l));
+	unlock_and_let_in(w->l, verdict == INSIDE ? word - w->takes : word & ~coming_bit(w),
+		w->n.task);
 }
 
 static KBI_NOINLINE int lock_slow(kb_rwlock_t *l, uint32_t takes, struct kbi_task *self,
 				  struct kbi_until until)
 {
-	struct visit v __attribute__((cleanup(forsake))) =
+	struct visit v __attribute__((cleanup(abandon_visit))) =
 		{ .w = { .n.task = self, .l = l, .takes = takes } };
 	int rc = 0;
 
 	v.w.on_vp = self->vp != NULL;
-	v.ended = a_load_rlx(writer_of(l)) == self->index + 1;
+	v.ended = a_load_rlx(rwlock_writer(l)) == self->index + 1;
 	if (v.ended)
 		return EDEADLK;
 	v.ended = enter_or_queue(l, &v.w);
 	while (!v.ended) {
-		want(l, self);
-		rc = kbi_waitq_await(&v.w.n, until, leave, l);
-		v.ended = rc || a_load_rlx(&v.w.n.state) == INSIDE || arrive(&v.w);
+		announce_rwlock_wait(l, self);
+		rc = kbi_waitq_await(&v.w.n, until, leave_rwlock_queue, l);
+		v.ended = rc || a_load_rlx(&v.w.n.state) == INSIDE || enter_or_requeue(&v.w);
 	}
 	return rc;
 }
 
 int kbi_rwlock_rdlock(kb_rwlock_t *l, struct kbi_until until)
 {
-	int rc = enter(l, READER);
+	int rc = enter_rwlock(l, READER);
 
 	if (kbi_unlikely(rc == EBUSY))
 		rc = lock_slow(l, READER, kbi_waitq_self(), until);
 	if (kbi_unlikely(kbi_contain_on) && rc == 0)
-		note(NULL, l);
+		note_read_lock(NULL, l);
 	return rc;
 }
 
 int kbi_rwlock_wrlock(kb_rwlock_t *l, struct kbi_until until)
 {
 	struct kbi_task *self = kbi_waitq_self();
-	int rc = enter(l, WRITER);
+	int rc = enter_rwlock(l, WRITER);
 
 	if (kbi_unlikely(rc == EBUSY))
 		rc = lock_slow(l, WRITER, self, until);
 	if (rc == 0)
-		a_store_rlx(writer_of(l), self->index + 1);
+		a_store_rlx(rwlock_writer(l), self->index + 1);
 	return rc;
 }
 
@@ -472,30 +478,30 @@ int kb_rwlock_timedwrlock(kb_rwlock_t *l, uint64_t at)
 	return kbi_rwlock_wrlock(l, kbi_waitq_until_handling(at));
 }
 
-static inline int try(kb_rwlock_t *l, uint32_t takes)
+static inline int try_rwlock(kb_rwlock_t *l, uint32_t takes)
 {
-	int rc = enter(l, takes);
+	int rc = enter_rwlock(l, takes);
 
-	if (kbi_unlikely(kbi_contain_on) && rc == EBUSY && take_from_lost(l))
-		rc = enter(l, takes);
+	if (kbi_unlikely(kbi_contain_on) && rc == EBUSY && take_rwlock_from_lost(l))
+		rc = enter_rwlock(l, takes);
 	return rc;
 }
 
 int kb_rwlock_tryrdlock(kb_rwlock_t *l)
 {
-	int rc = try(l, READER);
+	int rc = try_rwlock(l, READER);
 
 	if (kbi_unlikely(kbi_contain_on) && rc == 0)
-		note(NULL, l);
+		note_read_lock(NULL, l);
 	return rc;
 }
 
 int kb_rwlock_trywrlock(kb_rwlock_t *l)
 {
-	int rc = try(l, WRITER);
+	int rc = try_rwlock(l, WRITER);
 
 	if (rc == 0)
-		a_store_rlx(writer_of(l), kbi_waitq_self()->index + 1);
+		a_store_rlx(rwlock_writer(l), kbi_waitq_self()->index + 1);
 	return rc;
 }
 
@@ -506,24 +512,24 @@ static KBI_NOINLINE void unlock_slow(kb_rwlock_t *l, uint32_t gives)
 	struct kbi_task *self = kbi_waitq_self();
 
 	kbi_np_enter(self);
-	let_in(l, kbi_waitq_lock(word_of(l)) - gives, self);
+	unlock_and_let_in(l, kbi_waitq_lock(rwlock_word(l)) - gives, self);
 }
 
 int kb_rwlock_unlock(kb_rwlock_t *l)
 {
-	uint32_t old = a_load_rlx(word_of(l)), gives = old & WRITER ? WRITER : READER;
+	uint32_t old = a_load_rlx(rwlock_word(l)), gives = old & WRITER ? WRITER : READER;
 
 	if (kbi_unlikely(!is_inside(old)))
 		return EPERM;
 	if (gives == WRITER)
-		a_store_rlx(writer_of(l), 0);
+		a_store_rlx(rwlock_writer(l), 0);
 	else if (kbi_unlikely(kbi_contain_on))
-		note(l, NULL);
+		note_read_lock(l, NULL);
 	/* a waiter is to be admitted only when the last thread leaves and no
 	 * invited waiter is coming */
 	while (!(old & QLOCK) && ((old & (WAITERS | COMES)) != WAITERS || is_inside(old - gives)))
-		/* release: pairs with the acquire in enter and kbi_waitq_lock */
-		if (kbi_likely(a_cas_rel(word_of(l), &old, old - gives)))
+		/* release: pairs with the acquire in enter_rwlock and kbi_waitq_lock */
+		if (kbi_likely(a_cas_rel(rwlock_word(l), &old, old - gives)))
 			return 0;
 	unlock_slow(l, gives);
 	return 0;
@@ -531,8 +537,9 @@ int kb_rwlock_unlock(kb_rwlock_t *l)
 
 void kbi_rwlock_orphan(kb_rwlock_t *l)
 {
-	*queue_of(l) = (struct kbi_waitq){ NULL, NULL };
-	a_store_rlx(word_of(l), a_load_rlx(word_of(l)) & ~(uint32_t)(QLOCK | WAITERS | COMES));
+	*rwlock_queue(l) = (struct kbi_waitq){ NULL, NULL };
+	a_store_rlx(rwlock_word(l),
+		a_load_rlx(rwlock_word(l)) & ~(uint32_t)(QLOCK | WAITERS | COMES));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -549,5 +556,5 @@ int kb_rwlock_init(kb_rwlock_t *l, enum kb_rwlock_kind kind)
 /* Returns EBUSY if the lock is held. */
 int kb_rwlock_destroy(kb_rwlock_t *l)
 {
-	return a_load_rlx(word_of(l)) ? EBUSY : 0;
+	return a_load_rlx(rwlock_word(l)) ? EBUSY : 0;
 }

@@ -67,7 +67,7 @@ static int take_event(kb_select_case_t *c, struct kbi_task *self)
 
 /* Performs the first possible case, from `start` on. Returns 0 and *chosen, or
  * EAGAIN. Under all locks. */
-static int look(struct selecting *s, size_t *chosen, struct kbi_pick **served)
+static int try_select_cases(struct selecting *s, size_t *chosen, struct kbi_pick **served)
 {
 	for (size_t k = 0; k < s->count; k++) {
 		size_t i = (s->start + k) % s->count;
@@ -133,7 +133,7 @@ static bool pick_event(struct selecting *s)
 	return false;
 }
 
-static int await(struct selecting *s, uint64_t deadline)
+static int await_select_pick(struct selecting *s, uint64_t deadline)
 {
 	int rc = 0;
 
@@ -150,7 +150,7 @@ static int await(struct selecting *s, uint64_t deadline)
 
 static int wait_served(struct selecting *s, uint64_t deadline, size_t *chosen)
 {
-	int rc = await(s, deadline);
+	int rc = await_select_pick(s, deadline);
 
 	unqueue_all(s);
 	if (rc)
@@ -171,7 +171,7 @@ static int select_in(struct selecting *s, uint64_t deadline, size_t *chosen)
 			add_channel(s, s->cases[i].chan);
 	kbi_np_enter(self);
 	lock_all(s);
-	rc = look(s, chosen, &served);
+	rc = try_select_cases(s, chosen, &served);
 	if (rc == EAGAIN && deadline != 0)
 		queue_all(s);
 	unlock_all(s);
@@ -199,7 +199,7 @@ static bool is_valid(const kb_select_case_t *c, const struct kbi_task *self)
 /* Returns a case to start at, from the clock: selecting threads share no memory. A product alone
  * maps even steps to even steps, so a thread that selects in a loop could pass a case by for long:
  * therefore the high digits are mixed into the low digits. */
-static size_t any_start(size_t count)
+static size_t random_first_case(size_t count)
 {
 	uint64_t r = kbi_cpu_ticks() * 0x9E3779B97F4A7C15u;
 
@@ -229,7 +229,7 @@ int kb_select(kb_select_case_t *cases, size_t count, uint64_t deadline, size_t *
 		s.spots = more;
 		s.order = (kb_chan_t **)(s.spots + count);
 	}
-	s.start = any_start(count);
+	s.start = random_first_case(count);
 	rc = select_in(&s, deadline, chosen);
 	free(more);
 	return rc;

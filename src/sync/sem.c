@@ -21,9 +21,9 @@
 #define SOME 0x80000000u
 #define QLOCK 0x40000000u
 
-static inline a32 *value_of(kb_sem_t *s) { return (a32 *)&s->value; }
-static inline a32 *late_of(kb_sem_t *s) { return (a32 *)&s->word; }
-static inline struct kbi_waitq *queue_of(kb_sem_t *s) { return (struct kbi_waitq *)&s->head; }
+static inline a32 *sem_value(kb_sem_t *s) { return (a32 *)&s->value; }
+static inline a32 *sem_late_tokens(kb_sem_t *s) { return (a32 *)&s->word; }
+static inline struct kbi_waitq *sem_queue(kb_sem_t *s) { return (struct kbi_waitq *)&s->head; }
 
 /* Work on a queue that this kernel thread has begun, newest first; more than one item if handlers
  * interrupted such work. Only this kernel thread reads and writes the list, inside np brackets (the
@@ -34,7 +34,7 @@ struct work {
 };
 static __thread struct work *works __attribute__((tls_model("initial-exec")));
 
-static inline void begin(struct work *w, kb_sem_t *s)
+static inline void begin_queue_work(struct work *w, kb_sem_t *s)
 {
 	w->s = s;
 	w->older = works;
@@ -43,7 +43,7 @@ static inline void begin(struct work *w, kb_sem_t *s)
 	kbi_compiler_barrier();
 }
 
-static inline void end(const struct work *w)
+static inline void end_queue_work(const struct work *w)
 {
 	kbi_compiler_barrier();
 	works = w->older;
@@ -63,34 +63,34 @@ static KBI_NOINLINE bool is_interrupted(const kb_sem_t *s)
 /* Releases the queue lock. The caller holds QLOCK. */
 static inline void unlock_queue(kb_sem_t *s)
 {
-	/* release: pairs with the acquire of the CAS in take and lock_queue */
-	a_store_rel(value_of(s), queue_of(s)->head ? SOME : 0);
+	/* release: pairs with the acquire of the CAS in take_token and lock_queue */
+	a_store_rel(sem_value(s), sem_queue(s)->head ? SOME : 0);
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
 /* Takes a token from the count. False: the count is 0. */
-static inline bool take(kb_sem_t *s)
+static inline bool take_token(kb_sem_t *s)
 {
-	uint32_t old = a_load_rlx(value_of(s));
+	uint32_t old = a_load_rlx(sem_value(s));
 
 	while (old != 0 && !(old & SOME))
-		/* acquire: pairs with the release in put; old - 1 is again a count */
-		if (kbi_likely(a_cas_acq(value_of(s), &old, old - 1)))
+		/* acquire: pairs with the release in put_token; old - 1 is again a count */
+		if (kbi_likely(a_cas_acq(sem_value(s), &old, old - 1)))
 			return true;
 	return false;
 }
 
 /* Adds a token to the count if no thread waits. Returns 0, EOVERFLOW, or EBUSY: a thread waits. */
-static inline int put(kb_sem_t *s)
+static inline int put_token(kb_sem_t *s)
 {
-	uint32_t old = a_load_rlx(value_of(s));
+	uint32_t old = a_load_rlx(sem_value(s));
 
 	while (!(old & SOME)) {
 		if (kbi_unlikely(old == KB_SEM_VALUE_MAX))
 			return EOVERFLOW;
-		/* release: pairs with the acquire in take */
-		if (kbi_likely(a_cas_rel(value_of(s), &old, old + 1)))
+		/* release: pairs with the acquire in take_token */
+		if (kbi_likely(a_cas_rel(sem_value(s), &old, old + 1)))
 			return 0;
 	}
 	return EBUSY;
@@ -100,7 +100,7 @@ static inline int put(kb_sem_t *s)
  * release in unlock_queue. */
 static inline bool lock_queue(kb_sem_t *s, uint32_t from)
 {
-	return a_cas_acq(value_of(s), &from, SOME | QLOCK);
+	return a_cas_acq(sem_value(s), &from, SOME | QLOCK);
 }
 
 /* ---- giving tokens out ----------------------------------------------------------------------- */
@@ -124,12 +124,12 @@ static inline struct kbi_wnode *take_waiter(kb_sem_t *s)
 	struct kbi_wnode *n = NULL;
 	struct work w;
 
-	begin(&w, s);
+	begin_queue_work(&w, s);
 	if (lock_queue(s, SOME)) {
-		n = kbi_waitq_take_first(queue_of(s));
+		n = kbi_waitq_take_first(sem_queue(s));
 		unlock_queue(s);
 	}
-	end(&w);
+	end_queue_work(&w);
 	return n;
 }
 
@@ -140,7 +140,7 @@ static inline struct kbi_wnode *take_waiter(kb_sem_t *s)
 static KBI_NOINLINE int try_give(kb_sem_t *s, struct chain *c)
 {
 	struct kbi_wnode *n;
-	int rc = put(s);
+	int rc = put_token(s);
 
 	if (rc != EBUSY)
 		return rc;
@@ -154,9 +154,9 @@ static KBI_NOINLINE int try_give(kb_sem_t *s, struct chain *c)
 /* Gives out the tokens that handlers have left while this thread worked on the queue. */
 static inline void give_late(kb_sem_t *s, struct chain *c)
 {
-	while (kbi_unlikely(a_load_rlx(late_of(s)))) {
+	while (kbi_unlikely(a_load_rlx(sem_late_tokens(s)))) {
 		/* acquire: pairs with the release in post_in_handler */
-		uint32_t n = a_xchg_acq(late_of(s), 0);
+		uint32_t n = a_xchg_acq(sem_late_tokens(s), 0);
 
 		for (; n > 0; n--)
 			for (unsigned tries = 0; try_give(s, c) == EBUSY; tries++)
@@ -166,7 +166,7 @@ static inline void give_late(kb_sem_t *s, struct chain *c)
 
 /* Gives out the late tokens, then the caller's own: its own may be the
  * last touch of the semaphore. */
-static int give(kb_sem_t *s, struct chain *c)
+static int give_token(kb_sem_t *s, struct chain *c)
 {
 	for (unsigned tries = 0;; tries++) {
 		struct kbi_wnode **before;
@@ -183,7 +183,7 @@ static int give(kb_sem_t *s, struct chain *c)
 	}
 }
 
-static KBI_NOINLINE void settle_late(kb_sem_t *s)
+static KBI_NOINLINE void settle_late_slow(kb_sem_t *s)
 {
 	struct chain c = { NULL, &c.first };
 
@@ -193,10 +193,10 @@ static KBI_NOINLINE void settle_late(kb_sem_t *s)
 
 /* Gives out late tokens after a wait's work on the queue. The wait has not returned, so the
  * semaphore exists. */
-static inline void settle(kb_sem_t *s)
+static inline void settle_late_tokens(kb_sem_t *s)
 {
-	if (kbi_unlikely(a_load_rlx(late_of(s))))
-		settle_late(s);
+	if (kbi_unlikely(a_load_rlx(sem_late_tokens(s))))
+		settle_late_slow(s);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -205,13 +205,13 @@ static inline void settle(kb_sem_t *s)
 static KBI_NOINLINE bool take_or_queue(kb_sem_t *s, struct kbi_wnode *n)
 {
 	for (unsigned tries = 0;; tries++) {
-		uint32_t old = a_load_rlx(value_of(s));
+		uint32_t old = a_load_rlx(sem_value(s));
 
 		if (!(old & SOME) && old != 0) {
-			if (take(s))
+			if (take_token(s))
 				return true;
 		} else if (!(old & QLOCK) && lock_queue(s, old)) {
-			kbi_waitq_append(queue_of(s), n);
+			kbi_waitq_append(sem_queue(s), n);
 			unlock_queue(s);
 			return false;
 		} else {
@@ -221,30 +221,30 @@ static KBI_NOINLINE bool take_or_queue(kb_sem_t *s, struct kbi_wnode *n)
 }
 
 /* Tries once to queue n. Succeeds if there is no token and no thread works on the queue. */
-static inline bool queue(kb_sem_t *s, struct kbi_wnode *n)
+static inline bool try_queue_waiter(kb_sem_t *s, struct kbi_wnode *n)
 {
-	uint32_t old = a_load_rlx(value_of(s));
+	uint32_t old = a_load_rlx(sem_value(s));
 
 	if (kbi_unlikely(old != 0 && old != SOME) || kbi_unlikely(!lock_queue(s, old)))
 		return false;
-	kbi_waitq_append(queue_of(s), n);
+	kbi_waitq_append(sem_queue(s), n);
 	/* release: pairs with the acquire in lock_queue, as in unlock_queue */
-	a_store_rel(value_of(s), SOME);
+	a_store_rel(sem_value(s), SOME);
 	return true;
 }
 
 /* Takes a token (true) or queues n. Uses TLS, therefore not inlined, and does not switch. */
-static KBI_NOINLINE bool arrive(kb_sem_t *s, struct kbi_wnode *n)
+static KBI_NOINLINE bool enter_sem_queue(kb_sem_t *s, struct kbi_wnode *n)
 {
 	struct kbi_task *self = n->task;
 	struct work w;
 	bool taken;
 
 	kbi_np_enter(self);
-	begin(&w, s);
-	taken = !kbi_likely(queue(s, n)) && take_or_queue(s, n);
-	end(&w);
-	settle(s);
+	begin_queue_work(&w, s);
+	taken = !kbi_likely(try_queue_waiter(s, n)) && take_or_queue(s, n);
+	end_queue_work(&w);
+	settle_late_tokens(s);
 	kbi_np_leave(self);
 	return taken;
 }
@@ -261,22 +261,22 @@ static bool remove_if_queued(kb_sem_t *s, struct kbi_wnode *n)
 	}
 	queued = a_load_rlx(&n->state) == KBI_WNODE_QUEUED;
 	if (queued)
-		kbi_waitq_remove(queue_of(s), n);
+		kbi_waitq_remove(sem_queue(s), n);
 	unlock_queue(s);
 	return queued;
 }
 
-static KBI_NOINLINE bool leave(void *s, struct kbi_wnode *n)
+static KBI_NOINLINE bool leave_sem_queue(void *s, struct kbi_wnode *n)
 {
 	struct kbi_task *self = n->task;
 	struct work w;
 	bool left;
 
 	kbi_np_enter(self);
-	begin(&w, s);
+	begin_queue_work(&w, s);
 	left = remove_if_queued(s, n);
-	end(&w);
-	settle(s);
+	end_queue_work(&w);
+	settle_late_tokens(s);
 	kbi_np_leave(self);
 	return left;
 }
@@ -288,22 +288,22 @@ static KBI_SWITCHER int wait_asked(kb_sem_t *s, struct kbi_until until)
 	n.task = kbi_waitq_self();
 	n.rank = 0;
 	a_store_rlx(&n.state, KBI_WNODE_QUEUED);
-	return arrive(s, &n) ? 0 : kbi_waitq_await_asked(&n, until, leave, s);
+	return enter_sem_queue(s, &n) ? 0 : kbi_waitq_await_asked(&n, until, leave_sem_queue, s);
 }
 
 int kbi_sem_wait(kb_sem_t *s, struct kbi_until until)
 {
 	struct kbi_wnode n = { .task = NULL };
 
-	if (take(s))
+	if (take_token(s))
 		return 0;
 	n.task = kbi_waitq_self();
-	return arrive(s, &n) ? 0 : kbi_waitq_await(&n, until, leave, s);
+	return enter_sem_queue(s, &n) ? 0 : kbi_waitq_await(&n, until, leave_sem_queue, s);
 }
 
 int kbi_sem_wait_asked(kb_sem_t *s, struct kbi_until until)
 {
-	return take(s) ? 0 : wait_asked(s, until);
+	return take_token(s) ? 0 : wait_asked(s, until);
 }
 
 int kb_sem_wait(kb_sem_t *s)
@@ -318,7 +318,7 @@ int kb_sem_timedwait(kb_sem_t *s, uint64_t deadline)
 
 int kb_sem_trywait(kb_sem_t *s)
 {
-	return take(s) ? 0 : EAGAIN;
+	return take_token(s) ? 0 : EAGAIN;
 }
 
 /* ---- posting --------------------------------------------------------------------------------- */
@@ -333,10 +333,10 @@ static KBI_NOINLINE int post_in_handler(kb_sem_t *s)
 
 	if (is_interrupted(s)) {
 		/* release: pairs with the acquire in give_late, of any thread that works on this queue */
-		__atomic_fetch_add(&late_of(s)->v_, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&sem_late_tokens(s)->v_, 1, __ATOMIC_RELEASE);
 		return 0;
 	}
-	rc = give(s, &c);
+	rc = give_token(s, &c);
 	while (c.first) {
 		struct kbi_wnode *n = c.first;
 		struct kbi_task *t = n->task;
@@ -360,7 +360,7 @@ static KBI_NOINLINE int post_more(kb_sem_t *s, struct kbi_wnode *n)
 		chain_add(&c, n);
 		give_late(s, &c);
 	} else {
-		rc = give(s, &c);
+		rc = give_token(s, &c);
 	}
 	kbi_waitq_grant_all(c.first, KBI_WNODE_GRANTED);
 	return rc;
@@ -377,7 +377,7 @@ static KBI_NOINLINE int post_slow(kb_sem_t *s)
 		return post_in_handler(s);
 	kbi_np_enter(self);
 	n = take_waiter(s);
-	if (kbi_likely(n && !a_load_rlx(late_of(s))))
+	if (kbi_likely(n && !a_load_rlx(sem_late_tokens(s))))
 		kbi_waitq_grant_from(self, n, KBI_WNODE_GRANTED);
 	else
 		rc = post_more(s, n);
@@ -387,7 +387,7 @@ static KBI_NOINLINE int post_slow(kb_sem_t *s)
 
 int kbi_sem_post(kb_sem_t *s)
 {
-	int rc = put(s);
+	int rc = put_token(s);
 
 	return kbi_likely(rc != EBUSY) ? rc : post_slow(s);
 }
@@ -406,10 +406,10 @@ uint32_t kb_sem_value(const kb_sem_t *s)
 
 void kbi_sem_orphan(kb_sem_t *s)
 {
-	*queue_of(s) = (struct kbi_waitq){ NULL, NULL };
-	if (a_load_rlx(value_of(s)) & SOME)
-		a_store_rlx(value_of(s), a_load_rlx(late_of(s)));
-	a_store_rlx(late_of(s), 0);
+	*sem_queue(s) = (struct kbi_waitq){ NULL, NULL };
+	if (a_load_rlx(sem_value(s)) & SOME)
+		a_store_rlx(sem_value(s), a_load_rlx(sem_late_tokens(s)));
+	a_store_rlx(sem_late_tokens(s), 0);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -425,5 +425,5 @@ int kb_sem_init(kb_sem_t *s, uint32_t value)
 /* Returns EBUSY if threads wait. */
 int kb_sem_destroy(kb_sem_t *s)
 {
-	return a_load_rlx(value_of(s)) & SOME ? EBUSY : 0;
+	return a_load_rlx(sem_value(s)) & SOME ? EBUSY : 0;
 }

@@ -90,7 +90,7 @@ struct spread {
 };
 
 /* Finds idle VPs and each VP's share of n waiters. step: ns since the last time on me. */
-static void find_idle(struct spread *s, const struct kbi_vp *me, unsigned n, uint64_t step)
+static void find_idle_vps(struct spread *s, const struct kbi_vp *me, unsigned n, uint64_t step)
 {
 	s->vps = 0;
 	for (unsigned i = 1; i < kbi_vp_n && s->vps < SPREAD && step >= WORTH; i++) {
@@ -107,7 +107,7 @@ static void find_idle(struct spread *s, const struct kbi_vp *me, unsigned n, uin
 
 /* Returns the idle VP where t waits, else the idle VP that has got the fewest waiters;
  * NULL: each has its share. */
-static struct kbi_vp *place(struct spread *s, const struct kbi_task *t)
+static struct kbi_vp *choose_idle_vp(struct spread *s, const struct kbi_task *t)
 {
 	uint64_t st = a_load_rlx(&t->state);
 	unsigned least = 0;
@@ -138,12 +138,12 @@ void kbi_waitq_grant_apart(struct kbi_wnode *chain, unsigned n, uint32_t verdict
 		return;
 	}
 	now = kbi_sys_now();
-	find_idle(&s, me, n, now - me->spread_at);
+	find_idle_vps(&s, me, n, now - me->spread_at);
 	me->spread_at = now;
 	while (chain) {
 		struct kbi_wnode *next = chain->next;
 		struct kbi_task *t = chain->task;
-		struct kbi_vp *vp = s.vps ? place(&s, t) : NULL;
+		struct kbi_vp *vp = s.vps ? choose_idle_vp(&s, t) : NULL;
 
 		/* release: pairs with the acquire in kbi_waitq_await, as in kbi_waitq_grant */
 		a_store_rel(&chain->state, verdict);
@@ -245,7 +245,7 @@ struct await {
 	bool over;
 };
 
-static int await(struct await *a, struct kbi_until until)
+static int await_verdict(struct await *a, struct kbi_until until)
 {
 	/* acquire: pairs with the release in kbi_waitq_grant */
 	while (a_load_acq(&a->n->state) < KBI_WNODE_GRANTED) {
@@ -266,27 +266,28 @@ static int await(struct await *a, struct kbi_until until)
 	return 0;
 }
 
-static void unwound(struct await *a)
+static void on_await_unwound(struct await *a)
 {
 	if (!a->over && !a->leave(a->object, a->n))
-		(void)await(a, kbi_waitq_until(KBI_FOREVER));
+		(void)await_verdict(a, kbi_waitq_until(KBI_FOREVER));
 }
 
 int kbi_waitq_await(struct kbi_wnode *n, struct kbi_until until,
 		    bool (*leave)(void *object, struct kbi_wnode *n), void *object)
 {
-	struct await a __attribute__((cleanup(unwound))) = { .n = n, .leave = leave, .object = object };
+	struct await a __attribute__((cleanup(on_await_unwound))) =
+		{ .n = n, .leave = leave, .object = object };
 
-	return await(&a, until);
+	return await_verdict(&a, until);
 }
 
 int kbi_waitq_await_in_crowd(struct kbi_wnode *n, struct kbi_until until,
 			     bool (*leave)(void *object, struct kbi_wnode *n), void *object, uint32_t seen)
 {
-	struct await a __attribute__((cleanup(unwound))) =
+	struct await a __attribute__((cleanup(on_await_unwound))) =
 		{ n, leave, object, crowd_of(object), seen, false };
 
-	return await(&a, until);
+	return await_verdict(&a, until);
 }
 
 bool kbi_waitq_leave(a32 *word, struct kbi_waitq *q, struct kbi_wnode *n)
