@@ -25,7 +25,7 @@
 
 /* ---- as a system call ------------------------------------------------------------------------ */
 
-static long transfer(const struct kbi_async *a)
+static long make_transfer_call(const struct kbi_async *a)
 {
 	bool out = a->what == KBI_ASYNC_WRITEV;
 
@@ -36,14 +36,14 @@ static long transfer(const struct kbi_async *a)
 		a->offset >> 32);
 }
 
-static long call(const struct kbi_async *a)
+static long make_async_call(const struct kbi_async *a)
 {
 	const long address = (long)a->address;
 
 	switch (a->what) {
 	case KBI_ASYNC_READV:
 	case KBI_ASYNC_WRITEV:
-		return transfer(a);
+		return make_transfer_call(a);
 	case KBI_ASYNC_FSYNC:
 		return kbi_sys(a->flags ? SYS_fdatasync : SYS_fsync, a->fd);
 	case KBI_ASYNC_OPEN:
@@ -56,26 +56,26 @@ static long call(const struct kbi_async *a)
 
 /* Makes the call on the thread's own kernel thread, which the VP leaves if the call lasts. The
  * caller has begun the hand-off. */
-static long by_hand(const struct kbi_async *a)
+static long call_by_hand(const struct kbi_async *a)
 {
 	long r;
 
 	do
-		r = call(a);
+		r = make_async_call(a);
 	while (r == -EINTR && a->what != KBI_ASYNC_CONNECT);
 	kbi_handoff_end();
 	return r;
 }
 
-static long by_hand_off(const struct kbi_async *a, enum kbi_handoff_hint hint)
+static long call_with_handoff(const struct kbi_async *a, enum kbi_handoff_hint hint)
 {
 	kbi_handoff_begin(hint);
-	return by_hand(a);
+	return call_by_hand(a);
 }
 
 long kbi_async_here(const struct kbi_async *a)
 {
-	return by_hand_off(a, KBI_HANDOFF_PERHAPS);
+	return call_with_handoff(a, KBI_HANDOFF_PERHAPS);
 }
 
 /* ---- what is known of files ------------------------------------------------------------------ */
@@ -95,7 +95,7 @@ static KBI_NOINLINE bool is_on_disk(int fd)
 	return is;
 }
 
-static KBI_NOINLINE unsigned look_at(int fd)
+static KBI_NOINLINE unsigned read_file_kind(int fd)
 {
 	long flags = kbi_sys(SYS_fcntl, fd, F_GETFL);
 	unsigned kind = LOOKED_AT;
@@ -106,21 +106,21 @@ static KBI_NOINLINE unsigned look_at(int fd)
 	return kind;
 }
 
-static inline unsigned known_of(int fd)
+static inline unsigned file_kind(int fd)
 {
 	unsigned kind = (unsigned)fd < NUMBERS ? a_load_rlx(&files[fd]) : LOOKED_AT;
 
-	return kbi_likely(kind != 0) ? kind : look_at(fd);
+	return kbi_likely(kind != 0) ? kind : read_file_kind(fd);
 }
 
 bool kbi_async_is_direct(int fd)
 {
-	return kbi_unlikely(known_of(fd) & DIRECT);
+	return kbi_unlikely(file_kind(fd) & DIRECT);
 }
 
 bool kbi_async_is_safe(int fd)
 {
-	return kbi_unlikely(known_of(fd) & SAFE);
+	return kbi_unlikely(file_kind(fd) & SAFE);
 }
 
 void kbi_async_new_number(int fd)
@@ -149,11 +149,11 @@ static struct {
 	struct kbi_uring uring;
 } ring;
 
-static void answer(struct kbi_vp *me, struct asked *q, int32_t result)
+static void answer_request(struct kbi_vp *me, struct asked *q, int32_t result)
 {
 	struct kbi_task *t;
 
-	/* acquire: pairs with the release in through_ring. The kernel in between orders all;
+	/* acquire: pairs with the release in call_through_ring. The kernel in between orders all;
 	 * ThreadSanitizer does not know that */
 	if (a_load_acq(&q->answered))
 		return;
@@ -164,7 +164,7 @@ static void answer(struct kbi_vp *me, struct asked *q, int32_t result)
 	kbi_domain_wake(me, t, false);
 }
 
-static void look(struct kbi_vp *me)
+static void reap_answers(struct kbi_vp *me)
 {
 	uint64_t data;
 	int32_t result;
@@ -179,11 +179,11 @@ static void look(struct kbi_vp *me)
 		/* release: pairs with the acquire above */
 		a_store_rel(&ring.reaping, 0);
 		if (any && data)
-			answer(me, (struct asked *)(uintptr_t)data, result);
+			answer_request(me, (struct asked *)(uintptr_t)data, result);
 	}
 }
 
-static bool start(void)
+static bool start_ring(void)
 {
 	uint32_t none = 0;
 
@@ -193,7 +193,7 @@ static bool start(void)
 	if (a_cas_acq(&ring.stage, &none, 1)) {
 		bool there = kbi_options.io_uring && kbi_uring_open(&ring.uring, ENTRIES) == 0;
 
-		if (there && kbi_engine_join(ring.uring.fd, look)) {
+		if (there && kbi_engine_join(ring.uring.fd, reap_answers)) {
 			kbi_uring_close(&ring.uring);
 			there = false;
 		}
@@ -202,15 +202,15 @@ static bool start(void)
 		kbi_lock_tell(&ring.stage, there ? 2 : 3);
 	}
 	kbi_lock_await(&ring.stage, 1);
-	return start();
+	return start_ring();
 }
 
-static bool start_with(struct kbi_task *self)
+static bool start_ring_in_np(struct kbi_task *self)
 {
 	bool there;
 
 	kbi_np_enter(self); /* other threads wait for the thread that makes the ring */
-	there = start();
+	there = start_ring();
 	kbi_np_leave(self);
 	return there;
 }
@@ -229,7 +229,7 @@ static struct {
 } known;
 
 /* Returns the number of the buffer in which v lies; -1: none. */
-static int number_of(const struct iovec *v)
+static int buffer_number(const struct iovec *v)
 {
 	uint64_t from = (uintptr_t)v->iov_base;
 
@@ -245,10 +245,10 @@ static int number_of(const struct iovec *v)
 
 bool kbi_async_is_known(const struct iovec *v)
 {
-	return kbi_unlikely(a_load_rlx(&known.n)) && number_of(v) >= 0;
+	return kbi_unlikely(a_load_rlx(&known.n)) && buffer_number(v) >= 0;
 }
 
-static int make_known(const struct iovec *v, unsigned n)
+static int register_buffers(const struct iovec *v, unsigned n)
 {
 	int e = kbi_uring_buffers(&ring.uring, v, n);
 
@@ -270,13 +270,13 @@ int kb_io_buffers(const struct iovec *buffers, unsigned count)
 	e = e ? e : kbi_ready_outside(self) ? EPERM : kbi_ready_start();
 	if (e)
 		return e;
-	if (!start_with(self))
+	if (!start_ring_in_np(self))
 		return ENOSYS;
 	/* acquire: pairs with the release below */
 	if (a_xchg_acq(&known.changing, 1))
 		return EBUSY;
 	kbi_np_enter(self);
-	e = make_known(buffers, count);
+	e = register_buffers(buffers, count);
 	kbi_np_leave(self);
 	/* release: pairs with the acquire above */
 	a_store_rel(&known.changing, 0);
@@ -286,7 +286,7 @@ int kb_io_buffers(const struct iovec *buffers, unsigned count)
 /* ---- questions ------------------------------------------------------------------------------- */
 
 /* Puts the request into the ring. Returns its place. Inside np brackets. */
-static uint32_t fill(const struct kbi_uring_ask *a)
+static uint32_t put_request(const struct kbi_uring_ask *a)
 {
 	uint32_t place;
 	bool filled;
@@ -305,14 +305,14 @@ static uint32_t fill(const struct kbi_uring_ask *a)
 
 /* Submits a request, which another VP may do first. False: the program has closed the ring, which
  * is of no use any more; requests under way will be answered. */
-static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
+static bool submit_request(struct kbi_task *self, const struct kbi_uring_ask *a)
 {
 	unsigned n = 0;
 	uint32_t place;
 	int e = 0;
 
 	kbi_np_enter(self);
-	place = fill(a);
+	place = put_request(a);
 	while ((int32_t)(a_load_rlx(ring.uring.sq_head) - place) <= 0 && !e) {
 		e = kbi_uring_submit(&ring.uring);
 		if (e == EAGAIN || e == EBUSY || e == EINTR) {
@@ -321,14 +321,14 @@ static bool ask(struct kbi_task *self, const struct kbi_uring_ask *a)
 		}
 	}
 	if (self->vp)
-		look(self->vp); /* the answer may be there already */
+		reap_answers(self->vp); /* the answer may be there already */
 	kbi_np_leave(self);
 	if (kbi_unlikely(e))
 		a_store_rlx(&ring.stage, 3);
 	return e == 0;
 }
 
-static void translate(const struct kbi_async *a, struct kbi_uring_ask *u)
+static void translate_request(const struct kbi_async *a, struct kbi_uring_ask *u)
 {
 	static const uint8_t op[] = {
 		[KBI_ASYNC_READV] = IORING_OP_READV,	 [KBI_ASYNC_WRITEV] = IORING_OP_WRITEV,
@@ -348,7 +348,7 @@ static bool translate_known(const struct kbi_async *a, struct kbi_uring_ask *u)
 {
 	const struct iovec *v = a->address;
 	int n = (a->what == KBI_ASYNC_READV || a->what == KBI_ASYNC_WRITEV) &&
-		a->length == 1 ? number_of(v) : -1;
+		a->length == 1 ? buffer_number(v) : -1;
 
 	if (n < 0)
 		return false;
@@ -361,12 +361,12 @@ static bool translate_known(const struct kbi_async *a, struct kbi_uring_ask *u)
 
 static bool is_answered(const struct asked *q)
 {
-	/* acquire: pairs with the release in answer */
+	/* acquire: pairs with the release in answer_request */
 	return a_load_acq(&q->answered) != 0;
 }
 
 /* Waits for the answer. Returns 0, or why the request was asked to end early. */
-static int await(struct kbi_task *self, struct asked *q, struct kbi_until until)
+static int await_answer(struct kbi_task *self, struct asked *q, struct kbi_until until)
 {
 	int why = 0;
 
@@ -377,7 +377,8 @@ static int await(struct kbi_task *self, struct asked *q, struct kbi_until until)
 			continue;
 		why = e;
 		until = kbi_waitq_until(KBI_FOREVER);
-		ask(self, &(struct kbi_uring_ask){ .op = IORING_OP_ASYNC_CANCEL, .fd = -1,
+		submit_request(self,
+			&(struct kbi_uring_ask){ .op = IORING_OP_ASYNC_CANCEL, .fd = -1,
 			.address = (uint64_t)(uintptr_t)q });
 	}
 	return why;
@@ -394,7 +395,7 @@ static bool is_cut_off(int32_t r)
 
 /* The result that says: there is no ring. */
 #define NO_RING INT64_MIN
-static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a,
+static int64_t call_through_ring(struct kbi_task *self, const struct kbi_async *a,
 	struct kbi_until until)
 {
 	struct asked q = { .task = self };
@@ -402,18 +403,18 @@ static int64_t through_ring(struct kbi_task *self, const struct kbi_async *a,
 	bool fixed;
 	int why;
 
-	translate(a, &u);
+	translate_request(a, &u);
 	fixed = kbi_unlikely(a_load_rlx(&known.n)) && translate_known(a, &u);
 	u.data = (uint64_t)(uintptr_t)&q;
 	for (;;) {
-		/* release: pairs with the acquire in answer */
+		/* release: pairs with the acquire in answer_request */
 		a_store_rel(&q.answered, 0);
-		if (!ask(self, &u))
+		if (!submit_request(self, &u))
 			return NO_RING;
-		why = await(self, &q, until);
+		why = await_answer(self, &q, until);
 		if (kbi_unlikely(fixed && q.result == -EFAULT)) {
 			/* the buffers have changed, or the ring belongs to another process: as any memory */
-			translate(a, &u);
+			translate_request(a, &u);
 			u.data = (uint64_t)(uintptr_t)&q;
 			fixed = false;
 			continue;
@@ -445,7 +446,7 @@ int kb_io_buffers(const struct iovec *buffers, unsigned count)
 /* ---- connect --------------------------------------------------------------------------------- */
 
 #if KBI_HAVE_URING
-static int at_once(struct kbi_task *self)
+static int stop_at_once(struct kbi_task *self)
 {
 	(void)self;
 	return EINPROGRESS;
@@ -461,10 +462,10 @@ bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long 
 	struct kbi_task *self = kbi_self();
 	int64_t answer;
 
-	if (kbi_ready_outside(self) || kbi_ready_start() || !start_with(self))
+	if (kbi_ready_outside(self) || kbi_ready_start() || !start_ring_in_np(self))
 		return false;
 	a_add_rlx(&kbi_source.waiting, 1);
-	answer = through_ring(self, &a, (struct kbi_until){ KBI_FOREVER, at_once });
+	answer = call_through_ring(self, &a, (struct kbi_until){ KBI_FOREVER, stop_at_once });
 	a_sub_rlx(&kbi_source.waiting, 1);
 	*r = answer == -EALREADY ? -EINPROGRESS : (long)answer;
 	return answer != NO_RING;
@@ -482,7 +483,7 @@ bool kbi_async_begin_connect(int fd, const void *address, uint32_t length, long 
 static bool has_ring(struct kbi_task *self)
 {
 #if KBI_HAVE_URING
-	return !kbi_ready_start() && start_with(self);
+	return !kbi_ready_start() && start_ring_in_np(self);
 #else
 	(void)self;
 	return false;
@@ -519,7 +520,7 @@ long kbi_async_sync(const struct kbi_async *a, struct kbi_until until)
 	if (e && e != EAGAIN)
 		return -e;
 	kbi_handoff_begin_as(&habit);
-	return by_hand(a);
+	return call_by_hand(a);
 }
 
 long kbi_async(const struct kbi_async *a, struct kbi_until until)
@@ -528,7 +529,7 @@ long kbi_async(const struct kbi_async *a, struct kbi_until until)
 	int e;
 
 	if (kbi_ready_outside(self))
-		return by_hand_off(a, KBI_HANDOFF_PERHAPS); /* it has no VP to hand off */
+		return call_with_handoff(a, KBI_HANDOFF_PERHAPS); /* it has no VP to hand off */
 	e = until.stop ? until.stop(self) : 0;
 	if (e && e != EAGAIN)
 		return -e;
@@ -537,11 +538,11 @@ long kbi_async(const struct kbi_async *a, struct kbi_until until)
 		int64_t answer;
 
 		a_add_rlx(&kbi_source.waiting, 1);
-		answer = through_ring(self, a, until);
+		answer = call_through_ring(self, a, until);
 		a_sub_rlx(&kbi_source.waiting, 1);
 		if (kbi_likely(answer != NO_RING))
 			return (long)answer;
 	}
 #endif
-	return by_hand_off(a, KBI_HANDOFF_SURELY);
+	return call_with_handoff(a, KBI_HANDOFF_SURELY);
 }

@@ -29,7 +29,7 @@ struct call {
 	long nr, a, b, c, d, e, f;
 };
 
-static long make(const struct call *c)
+static long make_system_call(const struct call *c)
 {
 	long r;
 
@@ -40,13 +40,14 @@ static long make(const struct call *c)
 }
 
 /* Makes an attempt, about the held file. */
-static inline long make_held(struct call *c, const struct kbi_hold *h, short events, unsigned turn)
+static inline long attempt_held_call(struct call *c, const struct kbi_hold *h, short events,
+	unsigned turn)
 {
 	long r;
 
 	kbi_hold_attempt();
 	c->a = kbi_hold_fd(h);
-	r = c->a < 0 ? -EBADF : make(c);
+	r = c->a < 0 ? -EBADF : make_system_call(c);
 	if (r == -EAGAIN && turn > 0 && events == POLLIN && kbi_ready_is_shut((int)c->a))
 		r = 0;
 	kbi_hold_attempted();
@@ -63,7 +64,7 @@ static inline long insist_holding(long r, struct call *c, struct kbi_hold *h, sh
 
 		if (e && e != EINTR)
 			return -e;
-		r = make_held(c, h, events, turn);
+		r = attempt_held_call(c, h, events, turn);
 	}
 	return r;
 }
@@ -81,7 +82,7 @@ static KBI_NOINLINE long insist_after(long r, struct call *c, short events, uint
 }
 
 /* Makes the call. The first try is in line: it is most of the work. */
-static inline long insist(struct call *c, short events, uint64_t deadline)
+static inline long insist_on_call(struct call *c, short events, uint64_t deadline)
 {
 	long r = kbi_sys6(c->nr, c->a, c->b, c->c, c->d, c->e, c->f);
 
@@ -90,7 +91,7 @@ static inline long insist(struct call *c, short events, uint64_t deadline)
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-static inline uint32_t key(void)
+static inline uint32_t talk_key(void)
 {
 	return (uint32_t)((uintptr_t)kbi_self_raw() / 16);
 }
@@ -109,7 +110,7 @@ static KBI_NOINLINE long receive_later(struct kbi_slot *s, struct call *c, uint6
 		return -e;
 	kbi_slice_note(kbi_self());
 	if (kbi_talk_begin(&h) || !tried)
-		r = make_held(c, &h, POLLIN, 0);
+		r = attempt_held_call(c, &h, POLLIN, 0);
 	if (kbi_likely(r > 0)) {
 		kbi_talk_spared(&h);
 	} else if (r == -EAGAIN || r == -EINTR) {
@@ -117,22 +118,22 @@ static KBI_NOINLINE long receive_later(struct kbi_slot *s, struct call *c, uint6
 		r = insist_holding(r, c, &h, POLLIN, kbi_patience(deadline), 1);
 	}
 	if (s && tried)
-		kbi_talk_goes_on(&s->talk, key());
+		kbi_talk_goes_on(&s->talk, talk_key());
 	else if (s && kbi_unlikely(kbi_talk_ticks() != ticks))
-		kbi_talk_is_over(&s->talk, key());
+		kbi_talk_is_over(&s->talk, talk_key());
 	kbi_hold_end(&h);
 	return r;
 }
 
-static inline long receive(struct call *c, uint64_t deadline)
+static inline long receive_from_socket(struct call *c, uint64_t deadline)
 {
 	struct kbi_slot *s = kbi_slot_find((int)c->a);
-	bool tries = !s || !deadline || !kbi_talk_is_on(&s->talk, key());
+	bool tries = !s || !deadline || !kbi_talk_is_on(&s->talk, talk_key());
 	long r = tries ? kbi_sys6(c->nr, c->a, c->b, c->c, c->d, c->e, c->f) : -EAGAIN;
 
 	if (kbi_likely(r != -EAGAIN && r != -EINTR)) {
 		if (s)
-			kbi_talk_is_over(&s->talk, key());
+			kbi_talk_is_over(&s->talk, talk_key());
 		kbi_slice_call(KBI_SLICE_NATIVE);
 		return r;
 	}
@@ -143,7 +144,7 @@ ssize_t kb_io_recv(int fd, void *buf, size_t n, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_recvfrom, fd, (long)buf, (long)n, flags | MSG_DONTWAIT, 0, 0 };
 
-	return receive(&c, deadline);
+	return receive_from_socket(&c, deadline);
 }
 
 /* Sends until all is sent, to the same file, after a first part of r bytes, or none. */
@@ -159,7 +160,8 @@ static KBI_NOINLINE long send_rest(long r, struct call *c, uint64_t since, struc
 	do {
 		c->b = (long)(p + done);
 		c->c = (long)(n - done);
-		r = insist_holding(done ? make_held(c, &h, POLLOUT, 0) : r, c, &h, POLLOUT, until, 0);
+		r = insist_holding(done ? attempt_held_call(c, &h, POLLOUT, 0) : r, c, &h, POLLOUT,
+			until, 0);
 		done += r > 0 ? (size_t)r : 0;
 	} while (r > 0 && done < n);
 	kbi_hold_end(&h);
@@ -184,14 +186,14 @@ ssize_t kb_io_recvmsg(int fd, struct msghdr *m, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_recvmsg, fd, (long)m, flags | MSG_DONTWAIT, 0, 0, 0 };
 
-	return receive(&c, deadline);
+	return receive_from_socket(&c, deadline);
 }
 
 ssize_t kb_io_sendmsg(int fd, const struct msghdr *m, int flags, uint64_t deadline)
 {
 	struct call c = { SYS_sendmsg, fd, (long)m, flags | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0, 0 };
 
-	return insist(&c, POLLOUT, deadline);
+	return insist_on_call(&c, POLLOUT, deadline);
 }
 
 /* ---- calls that have none -------------------------------------------------------------------- */
@@ -211,14 +213,14 @@ static long make_lending(const struct call *c)
 	long r;
 
 	kbi_handoff_begin(KBI_HANDOFF_PERHAPS);
-	r = make(c);
+	r = make_system_call(c);
 	kbi_handoff_end();
 	return r;
 }
 
 /* Makes the call when poll says so; no other thread of this process comes in between. The call may
  * block all the same, so it goes on with a copy of its own, if there is a number for it. */
-static long when_ready(const struct call *first, short events, struct kbi_until until)
+static long call_when_ready(const struct call *first, short events, struct kbi_until until)
 {
 	struct call c = *first;
 	struct pollfd p = { .events = events };
@@ -252,8 +254,8 @@ int kb_io_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags
 {
 	struct call c = { SYS_accept4, fd, (long)address, (long)length, flags, 0, 0 };
 
-	return (int)(is_nonblocking(fd) ? insist(&c, POLLIN, deadline) :
-		when_ready(&c, POLLIN, kbi_patience(deadline)));
+	return (int)(is_nonblocking(fd) ? insist_on_call(&c, POLLIN, deadline) :
+		call_when_ready(&c, POLLIN, kbi_patience(deadline)));
 }
 
 /* Connects; c is about a copy of the caller's. */
@@ -261,7 +263,7 @@ static int connect_nonblocking(const struct call *c, struct kbi_until until)
 {
 	struct kbi_hold h;
 	socklen_t length = sizeof(int);
-	int e = (int)-make(c), so = 0;
+	int e = (int)-make_system_call(c), so = 0;
 
 	/* a unix socket whose peer has too many connections to accept:
 	 * nothing reports when that ends */
@@ -275,7 +277,7 @@ static int connect_nonblocking(const struct call *c, struct kbi_until until)
 			(struct kbi_until){ now < until.deadline ? now : until.deadline, until.stop });
 		if (e && e != ETIMEDOUT)
 			return -e;
-		e = (int)-make(c);
+		e = (int)-make_system_call(c);
 	}
 	if (e != EINPROGRESS && e != EALREADY)
 		return -e;
@@ -302,7 +304,7 @@ static int connect_waiting(const struct call *c, struct kbi_until until)
 		e = kbi_hold_begin(&h, (int)c->a, true, NULL);
 		e = e ? e : kbi_ready_wait(&h, POLLOUT, until, 1);
 		kbi_hold_end(&h);
-		e = e ? e : (int)-make(c);
+		e = e ? e : (int)-make_system_call(c);
 	}
 	return -e;
 }

@@ -36,25 +36,25 @@ static struct source {
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static bool enter(struct source *s)
+static bool enter_poll_source(struct source *s)
 {
-	/* acquire: pairs with the release in leave */
+	/* acquire: pairs with the release in leave_poll_source */
 	return !a_load_rlx(&s->busy) && !a_xchg_acq(&s->busy, 1);
 }
 
-static void leave(struct source *s)
+static void leave_poll_source(struct source *s)
 {
 	a_store_rel(&s->busy, 0);
 }
 
-static void look(struct kbi_vp *me)
+static void poll_sources(struct kbi_vp *me)
 {
 	for (struct source *s = source; s < source + SOURCES; s++) {
-		if (!a_load_rlx(&s->used) || !enter(s))
+		if (!a_load_rlx(&s->used) || !enter_poll_source(s))
 			continue;
 		if (a_load_rlx(&s->used))
 			s->poll((kb_io_agent_t *)me, s->arg);
-		leave(s);
+		leave_poll_source(s);
 	}
 }
 
@@ -64,7 +64,7 @@ static void enter_patiently(struct source *s, struct kbi_task *self)
 {
 	for (;;) {
 		kbi_np_enter(self);
-		if (enter(s))
+		if (enter_poll_source(s))
 			return;
 		kbi_np_leave(self);
 		kbi_yield_now();
@@ -93,10 +93,10 @@ int kb_io_poll_source(void (*poll)(kb_io_agent_t *agent, void *arg), void *arg)
 			s->arg = arg;
 			a_store_rlx(&s->used, 1);
 		}
-		leave(s);
+		leave_poll_source(s);
 		kbi_np_leave(self);
 		if (taken) {
-			kbi_engine_poll_also(look);
+			kbi_engine_poll_also(poll_sources);
 			return 0;
 		}
 	}
@@ -116,7 +116,7 @@ int kb_io_poll_source_end(void (*poll)(kb_io_agent_t *agent, void *arg), void *a
 		found = a_load_rlx(&s->used) && s->poll == poll && s->arg == arg;
 		if (found)
 			a_store_rlx(&s->used, 0);
-		leave(s);
+		leave_poll_source(s);
 		kbi_np_leave(self);
 		if (found)
 			return 0;
@@ -160,7 +160,7 @@ static int sleep_until_done(struct completion *c, struct kbi_task *self, struct 
 	return e;
 }
 
-static int wait_for(struct completion *c, struct kbi_task *self, uint64_t deadline)
+static int wait_for_completion(struct completion *c, struct kbi_task *self, uint64_t deadline)
 {
 	int e;
 
@@ -191,7 +191,7 @@ int kb_io_await(kb_io_completion_t *completion, int64_t *result, uint64_t deadli
 		return e;
 	/* release: pairs with the acquire in kb_io_complete */
 	if (a_cas_acqrel(&c->state, &state, (void *)self)) {
-		e = wait_for(c, self, deadline);
+		e = wait_for_completion(c, self, deadline);
 		state = self;
 		if (e && a_cas_acqrel(&c->state, &state, NULL))
 			return e;

@@ -88,14 +88,14 @@ int kbi_engine_highest(void)
 
 /* ---- making it ------------------------------------------------------------------------------- */
 
-static int control(int op, int fd, uint32_t events, uint64_t data)
+static int control_epoll(int op, int fd, uint32_t events, uint64_t data)
 {
 	struct epoll_event e = { .events = events, .data.u64 = data };
 
 	return (int)-kbi_sys(SYS_epoll_ctl, epoll_fd(), op, fd, &e);
 }
 
-static int make(void)
+static int make_engine(void)
 {
 	KBI_FD_BRIEFLY();
 	long e, b;
@@ -111,27 +111,27 @@ static int make(void)
 	a_store_rlx(&engine.epoll, (uint32_t)kbi_fd_move((int)e));
 	a_store_rlx(&engine.bell, (uint32_t)kbi_fd_move((int)b));
 	if (a_load_rlx(&engine.look))
-		control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.joined), EPOLLIN, JOINED);
-	return control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);
+		control_epoll(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.joined), EPOLLIN, JOINED);
+	return control_epoll(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);
 }
 
 int kbi_engine_join(int fd, void (*look)(struct kbi_vp *me))
 {
 	a_store_rlx(&engine.joined, (uint32_t)fd);
-	/* release: pairs with the acquire in call */
+	/* release: pairs with the acquire in call_hook */
 	a_store_rel(&engine.look, (void *)(uintptr_t)look);
-	return control(EPOLL_CTL_ADD, fd, EPOLLIN, JOINED);
+	return control_epoll(EPOLL_CTL_ADD, fd, EPOLLIN, JOINED);
 }
 
 void kbi_engine_poll_also(void (*look)(struct kbi_vp *me))
 {
-	/* release: pairs with the acquire in call */
+	/* release: pairs with the acquire in call_hook */
 	a_store_rel(&engine.also, (void *)(uintptr_t)look);
 }
 
 /* Closes the engine in the child of fork, whose only kernel thread waits by itself. The fork may
  * have come in the middle of the start. */
-static void in_child(void)
+static void close_engine_in_child(void)
 {
 	uint32_t stage = a_load_rlx(&engine.stage);
 
@@ -150,7 +150,7 @@ static void in_child(void)
  * has begun by then would miss it. */
 __attribute__((constructor)) static void on_fork(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, close_engine_in_child);
 }
 
 /* ---- what is armed --------------------------------------------------------------------------- */
@@ -160,14 +160,15 @@ static bool is_open(int fd)
 	return kbi_sys(SYS_fcntl, fd, F_GETFD) >= 0;
 }
 
-static int arm(struct kbi_slot *s, int fd, uint32_t mask, uint32_t known)
+static int arm_descriptor(struct kbi_slot *s, int fd, uint32_t mask, uint32_t known)
 {
-	int e = control(a_load_rlx(&s->known) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, mask, (uint32_t)fd);
+	int e = control_epoll(a_load_rlx(&s->known) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, mask,
+		(uint32_t)fd);
 
 	if (e == ENOENT)
-		e = control(EPOLL_CTL_ADD, fd, mask, (uint32_t)fd);
+		e = control_epoll(EPOLL_CTL_ADD, fd, mask, (uint32_t)fd);
 	else if (e == EEXIST)
-		e = control(EPOLL_CTL_MOD, fd, mask, (uint32_t)fd);
+		e = control_epoll(EPOLL_CTL_MOD, fd, mask, (uint32_t)fd);
 	a_store_rlx(&s->known, e ? 0 : known);
 	if (kbi_unlikely((e == EBADF || e == EINVAL) && is_open(fd) && !kbi_engine_owns(fd))) {
 		/* not the program's fault: the next VP that asks arms all numbers again */
@@ -179,24 +180,25 @@ static int arm(struct kbi_slot *s, int fd, uint32_t mask, uint32_t known)
 
 int kbi_engine_arm(struct kbi_slot *s, int fd, uint32_t mask)
 {
-	return arm(s, fd, mask | EPOLLONESHOT, KBI_SLOT_KNOWN);
+	return arm_descriptor(s, fd, mask | EPOLLONESHOT, KBI_SLOT_KNOWN);
 }
 
 int kbi_engine_arm_to_stay(struct kbi_slot *s, int fd)
 {
-	return arm(s, fd, STAYING, KBI_SLOT_KNOWN | KBI_SLOT_STAYS);
+	return arm_descriptor(s, fd, STAYING, KBI_SLOT_KNOWN | KBI_SLOT_STAYS);
 }
 
 int kbi_engine_check(const struct kbi_slot *s, int fd, uint32_t mask)
 {
 	bool stays = a_load_rlx(&s->known) & KBI_SLOT_STAYS;
 
-	return control(EPOLL_CTL_MOD, fd, stays ? STAYING : mask | EPOLLONESHOT, (uint32_t)fd);
+	return control_epoll(EPOLL_CTL_MOD, fd, stays ? STAYING : mask | EPOLLONESHOT,
+		(uint32_t)fd);
 }
 
 void kbi_engine_disarm(struct kbi_slot *s, int fd)
 {
-	control(EPOLL_CTL_DEL, fd, 0, 0);
+	control_epoll(EPOLL_CTL_DEL, fd, 0, 0);
 	a_store_rlx(&s->known, 0);
 }
 
@@ -207,11 +209,11 @@ void kbi_engine_stray(void)
 	a_add_rlx(&engine.strays, 1);
 }
 
-static bool is_ours(void)
+static bool has_own_descriptors(void)
 {
 	int bell = (int)a_load_rlx(&engine.bell);
 
-	return is_open(bell) && !control(EPOLL_CTL_MOD, bell, EPOLLONESHOT, BELL);
+	return is_open(bell) && !control_epoll(EPOLL_CTL_MOD, bell, EPOLLONESHOT, BELL);
 }
 
 static void arm_all_again(struct kbi_vp *me)
@@ -221,28 +223,28 @@ static void arm_all_again(struct kbi_vp *me)
 }
 
 /* Makes the descriptors again that the program has closed. */
-static void make_again(struct kbi_vp *me)
+static void remake_engine(struct kbi_vp *me)
 {
 	/* a descriptor that may still be ours stays open, as its number may belong to any file */
-	if (!is_ours() && make())
+	if (!has_own_descriptors() && make_engine())
 		return;
 	a_store_rlx(&engine.lost, 0);
 	arm_all_again(me);
 }
 
 /* Puts a new epoll under the old number. A VP that sleeps in the old epoll is told to come out. */
-static void make_clean(struct kbi_vp *me)
+static void replace_epoll(struct kbi_vp *me)
 {
 	KBI_FD_BRIEFLY();
-	long e = is_ours() ? kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC) : -EBADF;
+	long e = has_own_descriptors() ? kbi_sys(SYS_epoll_create1, EPOLL_CLOEXEC) : -EBADF;
 
 	if (e < 0)
 		return;
 	kbi_sys(SYS_dup3, e, epoll_fd(), O_CLOEXEC);
 	kbi_sys(SYS_close, e);
 	if (a_load_rlx(&engine.look))
-		control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.joined), EPOLLIN, JOINED);
-	control(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);
+		control_epoll(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.joined), EPOLLIN, JOINED);
+	control_epoll(EPOLL_CTL_ADD, (int)a_load_rlx(&engine.bell), EPOLLONESHOT, BELL);
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_rlx(&kbi_vps[i]->doze) == KBI_DOZE_SOURCE)
 			kbi_preempt_send(kbi_vps[i]);
@@ -264,7 +266,7 @@ static void audit_some(struct kbi_vp *me)
 }
 
 /* Checks once a second that no wait has been forgotten. */
-static void audit(struct kbi_vp *me)
+static void audit_waits(struct kbi_vp *me)
 {
 	uint64_t now;
 
@@ -273,11 +275,11 @@ static void audit(struct kbi_vp *me)
 		return;
 	now = kbi_sys_now();
 	if (a_load_rlx(&engine.lost)) {
-		make_again(me);
+		remake_engine(me);
 	} else if (now >= a_load_rlx(&engine.audit_at)) {
 		a_store_rlx(&engine.audit_at, now + AUDIT_NS);
 		if (a_xchg_rlx(&engine.strays, 0) > STRAYS)
-			make_clean(me);
+			replace_epoll(me);
 		audit_some(me);
 	}
 	/* release: pairs with the acquire above */
@@ -288,11 +290,12 @@ static void audit(struct kbi_vp *me)
 
 static void ring_bell(void)
 {
-	if (control(EPOLL_CTL_MOD, (int)a_load_rlx(&engine.bell), EPOLLIN | EPOLLONESHOT, BELL))
+	if (control_epoll(EPOLL_CTL_MOD, (int)a_load_rlx(&engine.bell),
+		EPOLLIN | EPOLLONESHOT, BELL))
 		a_store_rlx(&engine.lost, 1);
 }
 
-static void call(aptr *hook, struct kbi_vp *me)
+static void call_hook(aptr *hook, struct kbi_vp *me)
 {
 	/* acquire: pairs with the release in kbi_engine_join and kbi_engine_poll_also */
 	void (*look)(struct kbi_vp *) = (void (*)(struct kbi_vp *))(uintptr_t)a_load_acq(hook);
@@ -301,11 +304,11 @@ static void call(aptr *hook, struct kbi_vp *me)
 		look(me);
 }
 
-static void deliver(struct kbi_vp *me, const struct epoll_event *e, long n, bool sleeper)
+static void deliver_events(struct kbi_vp *me, const struct epoll_event *e, long n, bool sleeper)
 {
-	call(&engine.look, me);
+	call_hook(&engine.look, me);
 	if (a_load_rlx(&kbi_source.polled))
-		call(&engine.also, me);
+		call_hook(&engine.also, me);
 	if (n == -EBADF || n == -EINVAL)
 		a_store_rlx(&engine.lost, 1);
 	for (long i = 0; i < n; i++) {
@@ -315,10 +318,10 @@ static void deliver(struct kbi_vp *me, const struct epoll_event *e, long n, bool
 			ring_bell(); /* the kick was not for us */
 	}
 	if (kbi_unlikely(a_load_rlx(&engine.lost)))
-		audit(me);
+		audit_waits(me);
 }
 
-static long ask(struct epoll_event *e, int max, uint64_t ns)
+static long ask_epoll(struct epoll_event *e, int max, uint64_t ns)
 {
 	struct timespec ts = kbi_sys_timespec(ns);
 	long n;
@@ -343,14 +346,14 @@ static void poll_now(struct kbi_vp *me)
 		return;
 	/* the sleeper sees the kernel's events by itself */
 	if (!a_load_rlx(&kbi_source.sleeper))
-		n = ask(e, BATCH, 0);
+		n = ask_epoll(e, BATCH, 0);
 	a_store_rlx(&engine.polling, 0);
-	deliver(me, e, n, false);
+	deliver_events(me, e, n, false);
 	at = kbi_sys_now();
 	if (a_load_rlx(&me->s->idle) == KBI_IDLE_BUSY)
 		a_store_rlx(&kbi_source.looked, at);
 	if (kbi_unlikely(at >= a_load_rlx(&engine.audit_at)))
-		audit(me);
+		audit_waits(me);
 }
 
 static bool sleep_now(uint64_t ns)
@@ -367,27 +370,27 @@ static bool sleep_now(uint64_t ns)
 	if (a_load_rlx(&kbi_source.polled) && most > POLLED_NS)
 		most = POLLED_NS;
 	shorter = most < ns;
-	engine.n_events = (int)ask(engine.event, BATCH_SLEEPER, shorter ? most : ns);
+	engine.n_events = (int)ask_epoll(engine.event, BATCH_SLEEPER, shorter ? most : ns);
 	return engine.n_events == 0 && !shorter;
 }
 
 static void deliver_slept(struct kbi_vp *me)
 {
-	deliver(me, engine.event, engine.n_events, true);
+	deliver_events(me, engine.event, engine.n_events, true);
 	if (kbi_sys_now() >= a_load_rlx(&engine.audit_at))
-		audit(me);
+		audit_waits(me);
 }
 
 /* Wakes VP w, which sleeps in epoll_wait, or is on its way there. If the bell is lost, w's next
  * call fails; a call in progress is ended by a signal. */
-static void kick(struct kbi_vp *w)
+static void kick_sleeper(struct kbi_vp *w)
 {
 	ring_bell();
 	if (kbi_unlikely(a_load_rlx(&engine.lost)))
 		kbi_preempt_send(w);
 }
 
-static const struct kbi_source_does does = { poll_now, sleep_now, deliver_slept, kick };
+static const struct kbi_source_does does = { poll_now, sleep_now, deliver_slept, kick_sleeper };
 
 int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
 {
@@ -398,7 +401,7 @@ int kbi_engine_start(kbi_engine_found *found, kbi_engine_again *again)
 	if (kbi_likely(a_load_acq(&engine.stage) == 2))
 		return 0;
 	if (a_cas_acq(&engine.stage, &none, 1)) {
-		e = make();
+		e = make_engine();
 		engine.found = found;
 		engine.again = again;
 		a_store_rlx(&engine.audit_at, kbi_sys_now() + AUDIT_NS);

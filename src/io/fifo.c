@@ -44,7 +44,7 @@ static int open_now(const char *path, int flags, mode_t mode)
 	return (int)kbi_sys(SYS_openat, AT_FDCWD, path, flags | O_NONBLOCK, mode);
 }
 
-static void shut(int fd)
+static void close_fifo_end(int fd)
 {
 	kbi_sys(SYS_close, fd);
 }
@@ -103,8 +103,8 @@ static int await_writer(int fd, struct kbi_until until)
 		return e;
 	while (!e && !has_met_writer(fd, pipe[1]))
 		e = pause_once(until, &pause);
-	shut(pipe[0]);
-	shut(pipe[1]);
+	close_fifo_end(pipe[0]);
+	close_fifo_end(pipe[1]);
 	return e;
 }
 
@@ -124,7 +124,7 @@ static int await_other_end(int fd, struct kbi_until until)
 
 	if (!e)
 		return fd;
-	shut(fd);
+	close_fifo_end(fd);
 	return -e;
 }
 
@@ -135,7 +135,7 @@ static int open_to_read(const char *path, int flags, mode_t mode, struct kbi_unt
 	return fd < 0 || !is_fifo(fd) ? fd : await_other_end(fd, until);
 }
 
-static bool waits(int flags)
+static bool open_would_wait(int flags)
 {
 	int how = flags & O_ACCMODE;
 
@@ -146,7 +146,7 @@ bool kbi_fifo_open(const char *path, int flags, mode_t mode, struct kbi_until un
 {
 	bool reads = (flags & O_ACCMODE) == O_RDONLY;
 
-	if (!waits(flags) || !is_fifo_at(path, flags))
+	if (!open_would_wait(flags) || !is_fifo_at(path, flags))
 		return false;
 	*fd = (reads ? open_to_read : open_to_write)(path, flags, mode, until);
 	if (*fd < 0)
@@ -156,7 +156,7 @@ bool kbi_fifo_open(const char *path, int flags, mode_t mode, struct kbi_until un
 		kbi_sys(SYS_fcntl, *fd, F_SETFL, flags);
 		return true;
 	}
-	shut(*fd); /* the name means a different file by now */
+	close_fifo_end(*fd); /* the name means a different file by now */
 	return false;
 }
 
@@ -166,7 +166,7 @@ int kbi_fifo_opened(int fd, const char *path, int flags, mode_t mode, struct kbi
 
 	if (fd == -ENXIO && kbi_fifo_open(path, flags, mode, until, &other))
 		return other;
-	if (fd < 0 || !waits(flags) || (flags & O_ACCMODE) != O_RDONLY || !is_fifo(fd))
+	if (fd < 0 || !open_would_wait(flags) || (flags & O_ACCMODE) != O_RDONLY || !is_fifo(fd))
 		return fd;
 	return await_other_end(fd, until);
 }

@@ -34,7 +34,7 @@ struct transfer {
 };
 
 /* Transfers by a socket's own call: kernels before 6.4 have RWF_NOWAIT for files only. */
-static long as_message(const struct transfer *t)
+static long transfer_as_message(const struct transfer *t)
 {
 	struct msghdr m =
 		{ .msg_iov = (struct iovec *)(uintptr_t)t->iov, .msg_iovlen = (size_t)t->count };
@@ -44,13 +44,13 @@ static long as_message(const struct transfer *t)
 
 /* Returns whether the transfer could not be tried, because of the descriptor, an old kernel, or a
  * filter of system calls. */
-static bool is_odd(long r)
+static bool is_unsupported(long r)
 {
 	return r == -EOPNOTSUPP || r == -ENOSYS || r == -EPERM;
 }
 
-/* Transfers the data that can be had at once; is_odd: it cannot be tried. */
-static long now(const struct transfer *t)
+/* Transfers the data that can be had at once; is_unsupported: it cannot be tried. */
+static long transfer_at_once(const struct transfer *t)
 {
 	long r, message;
 
@@ -58,46 +58,46 @@ static long now(const struct transfer *t)
 		r = kbi_sys(t->out ? SYS_pwritev2 : SYS_preadv2, t->fd, t->iov, t->count, t->at,
 			t->at >> 32, RWF_NOWAIT);
 	while (r == -EINTR);
-	if (kbi_likely(!is_odd(r)) || t->at != OWN_POSITION)
+	if (kbi_likely(!is_unsupported(r)) || t->at != OWN_POSITION)
 		return r;
-	message = as_message(t);
+	message = transfer_as_message(t);
 	return message == -ENOTSOCK ? r : message;
 }
 
-static struct kbi_async asked(const struct transfer *t)
+static struct kbi_async request_of_transfer(const struct transfer *t)
 {
 	return (struct kbi_async){ .what = t->out ? KBI_ASYNC_WRITEV : KBI_ASYNC_READV, .fd = t->fd,
 		.address = t->iov, .offset = t->at, .length = (uint32_t)t->count };
 }
 
 /* Transfers beside the thread: it would have to wait, most likely for the disk. */
-static long beside(const struct transfer *t, struct kbi_until until)
+static long transfer_beside(const struct transfer *t, struct kbi_until until)
 {
-	struct kbi_async a = asked(t);
+	struct kbi_async a = request_of_transfer(t);
 
 	return kbi_async(&a, until);
 }
 
 /* Transfers data that surely have to wait for the disk; then the call is over. */
-static long safely(const struct transfer *t, struct kbi_until until)
+static long transfer_safely(const struct transfer *t, struct kbi_until until)
 {
-	struct kbi_async a = asked(t);
+	struct kbi_async a = request_of_transfer(t);
 
 	return kbi_async_sync(&a, until);
 }
 
 /* Transfers in the thread where the kernel has no way to try: a write into the page cache on many
  * file systems, a file of /proc. */
-static long here(const struct transfer *t)
+static long transfer_here(const struct transfer *t)
 {
-	struct kbi_async a = asked(t);
+	struct kbi_async a = request_of_transfer(t);
 
 	return kbi_async_here(&a);
 }
 
 /* ---- once it has waited ---------------------------------------------------------------------- */
 
-static int begin(struct transfer *t)
+static int begin_hold(struct transfer *t)
 {
 	int e;
 
@@ -108,28 +108,28 @@ static int begin(struct transfer *t)
 	return e == EAGAIN ? EBADF : e;
 }
 
-static void end(struct transfer *t)
+static void end_hold(struct transfer *t)
 {
 	if (t->begun)
 		kbi_hold_end(&t->hold);
 }
 
-static long now_held(struct transfer *t)
+static long transfer_held(struct transfer *t)
 {
 	long r;
 
 	if (!t->begun)
-		return now(t);
+		return transfer_at_once(t);
 	kbi_hold_attempt();
 	t->fd = kbi_hold_fd(&t->hold);
-	r = t->fd < 0 ? -EBADF : now(t);
+	r = t->fd < 0 ? -EBADF : transfer_at_once(t);
 	kbi_hold_attempted();
 	return r;
 }
 
 /* Transfers with a copy of the descriptor, in a way that may wait in the
  * kernel or beside the thread. */
-static long apart(struct transfer *t, bool here_it_is, struct kbi_until until)
+static long transfer_with_copy(struct transfer *t, bool here_it_is, struct kbi_until until)
 {
 	struct transfer copy = *t;
 	long r = 0;
@@ -142,14 +142,14 @@ static long apart(struct transfer *t, bool here_it_is, struct kbi_until until)
 	}
 	if (r)
 		return r;
-	r = here_it_is ? here(&copy) : beside(&copy, until);
+	r = here_it_is ? transfer_here(&copy) : transfer_beside(&copy, until);
 	if (t->begun)
 		kbi_own_drop(copy.fd);
 	return r;
 }
 
 /* Transfers some of the data. */
-static long some(struct transfer *t, struct kbi_until until)
+static long transfer_some(struct transfer *t, struct kbi_until until)
 {
 	const short events = t->out ? POLLOUT : POLLIN;
 
@@ -157,12 +157,12 @@ static long some(struct transfer *t, struct kbi_until until)
 	 * disk, not the page cache */
 	if (kbi_async_is_direct(t->fd) ||
 			(t->at != OWN_POSITION && t->count == 1 && kbi_async_is_known(t->iov)))
-		return beside(t, until);
+		return transfer_beside(t, until);
 	if (t->out && kbi_async_is_safe(t->fd))
-		return safely(t, until);
+		return transfer_safely(t, until);
 	for (unsigned turn = 0;; turn++) {
-		long r = now_held(t);
-		bool odd = is_odd(r);
+		long r = transfer_held(t);
+		bool odd = is_unsupported(r);
 		int e;
 
 		if (kbi_likely(r != -EAGAIN && !odd))
@@ -170,20 +170,20 @@ static long some(struct transfer *t, struct kbi_until until)
 		if (turn > 1 && !odd && !t->out && kbi_ready_is_shut(t->fd))
 			return 0;
 		if (t->at != OWN_POSITION)
-			return odd ? here(t) : beside(t, until);
+			return odd ? transfer_here(t) : transfer_beside(t, until);
 		if (odd && kbi_sys_is_ready(t->fd, events))
-			return apart(t, true, until);
-		e = begin(t);
+			return transfer_with_copy(t, true, until);
+		e = begin_hold(t);
 		e = e ? e : kbi_ready_wait(&t->hold, events, until, turn);
 		if (e == EPERM)
-			return apart(t, false, until);
+			return transfer_with_copy(t, false, until);
 		if (e && e != EINTR)
 			return -e;
 	}
 }
 
 /* Leaves out the first n bytes, which have been moved. copy has room for t->count. */
-static void skip(struct transfer *t, struct iovec *copy, size_t n)
+static void skip_moved(struct transfer *t, struct iovec *copy, size_t n)
 {
 	int i = 0;
 
@@ -198,7 +198,7 @@ static void skip(struct transfer *t, struct iovec *copy, size_t n)
 	}
 }
 
-static size_t length(const struct transfer *t)
+static size_t transfer_length(const struct transfer *t)
 {
 	size_t n = 0;
 
@@ -208,29 +208,29 @@ static size_t length(const struct transfer *t)
 }
 
 /* Transfers the remaining data after a first part of r bytes. */
-static ssize_t rest(struct transfer *t, long r, struct kbi_until until)
+static ssize_t transfer_rest(struct transfer *t, long r, struct kbi_until until)
 {
 	struct iovec one, *copy = t->count == 1 ? &one : kbi_sys_map((size_t)t->count * sizeof one);
 	const size_t bytes = (size_t)t->count * sizeof one;
-	size_t left = length(t), done = 0;
+	size_t left = transfer_length(t), done = 0;
 
 	while (r > 0) {
 		done += (size_t)r;
 		if ((size_t)r >= left || !copy)
 			break;
 		left -= (size_t)r;
-		skip(t, copy, (size_t)r);
+		skip_moved(t, copy, (size_t)r);
 		if (t->at != OWN_POSITION)
 			t->at += (uint64_t)r;
 		t->moved = true;
-		r = some(t, until);
+		r = transfer_some(t, until);
 	}
 	if (copy && copy != &one)
 		kbi_sys_unmap(copy, bytes);
 	return done > 0 ? (ssize_t)done : r;
 }
 
-static ssize_t move(struct transfer t, uint64_t deadline)
+static ssize_t run_transfer(struct transfer t, uint64_t deadline)
 {
 	struct kbi_until until = kbi_patience(deadline);
 	long r;
@@ -239,10 +239,10 @@ static ssize_t move(struct transfer t, uint64_t deadline)
 		return -EINVAL;
 	if (t.all && t.at == OWN_POSITION)
 		t.since = kbi_hold_now();
-	r = some(&t, until);
+	r = transfer_some(&t, until);
 	if (kbi_unlikely(t.all && r > 0 && (t.count > 1 || (size_t)r < t.iov->iov_len)))
-		r = rest(&t, r, until);
-	end(&t);
+		r = transfer_rest(&t, r, until);
+	end_hold(&t);
 	return r;
 }
 
@@ -250,8 +250,8 @@ static ssize_t move(struct transfer t, uint64_t deadline)
 
 ssize_t kb_io_readv(int fd, const struct iovec *iov, int count, uint64_t deadline)
 {
-	return move((struct transfer){ .fd = fd, .iov = iov, .count = count, .at = OWN_POSITION },
-		deadline);
+	return run_transfer((struct transfer){ .fd = fd, .iov = iov, .count = count,
+		.at = OWN_POSITION }, deadline);
 }
 
 ssize_t kb_io_read(int fd, void *buf, size_t n, uint64_t deadline)
@@ -263,8 +263,8 @@ ssize_t kb_io_read(int fd, void *buf, size_t n, uint64_t deadline)
 
 ssize_t kb_io_writev(int fd, const struct iovec *iov, int count, uint64_t deadline)
 {
-	return move((struct transfer){ .out = true, .all = true, .fd = fd, .iov = iov, .count = count,
-		.at = OWN_POSITION }, deadline);
+	return run_transfer((struct transfer){ .out = true, .all = true, .fd = fd, .iov = iov,
+		.count = count, .at = OWN_POSITION }, deadline);
 }
 
 ssize_t kb_io_write(int fd, const void *buf, size_t n, uint64_t deadline)
@@ -276,37 +276,37 @@ ssize_t kb_io_write(int fd, const void *buf, size_t n, uint64_t deadline)
 
 /* ---- by position ----------------------------------------------------------------------------- */
 
-static ssize_t move_at(bool out, int fd, const struct iovec *iov, int count, off_t at,
+static ssize_t run_transfer_at(bool out, int fd, const struct iovec *iov, int count, off_t at,
 	uint64_t deadline)
 {
 	if (at < 0)
 		return -EINVAL;
-	return move((struct transfer){ .out = out, .all = true, .fd = fd, .iov = iov, .count = count,
-		.at = (uint64_t)at }, deadline);
+	return run_transfer((struct transfer){ .out = out, .all = true, .fd = fd, .iov = iov,
+		.count = count, .at = (uint64_t)at }, deadline);
 }
 
 ssize_t kb_io_preadv(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)
 {
-	return move_at(false, fd, iov, count, at, deadline);
+	return run_transfer_at(false, fd, iov, count, at, deadline);
 }
 
 ssize_t kb_io_pwritev(int fd, const struct iovec *iov, int count, off_t at, uint64_t deadline)
 {
-	return move_at(true, fd, iov, count, at, deadline);
+	return run_transfer_at(true, fd, iov, count, at, deadline);
 }
 
 ssize_t kb_io_pread(int fd, void *buf, size_t n, off_t at, uint64_t deadline)
 {
 	struct iovec one = { buf, n };
 
-	return move_at(false, fd, &one, 1, at, deadline);
+	return run_transfer_at(false, fd, &one, 1, at, deadline);
 }
 
 ssize_t kb_io_pwrite(int fd, const void *buf, size_t n, off_t at, uint64_t deadline)
 {
 	struct iovec one = { (void *)(uintptr_t)buf, n };
 
-	return move_at(true, fd, &one, 1, at, deadline);
+	return run_transfer_at(true, fd, &one, 1, at, deadline);
 }
 
 /* ---- beside the thread in any case ----------------------------------------------------------- */

@@ -43,7 +43,7 @@ a64 kbi_hold_count;
 
 /* ---- the list: under the slot's lock --------------------------------------------------------- */
 
-static void link_to(struct kbi_slot *s, struct kbi_hold *h)
+static void link_hold(struct kbi_slot *s, struct kbi_hold *h)
 {
 	h->prev = NULL;
 	h->next = s->held;
@@ -52,7 +52,7 @@ static void link_to(struct kbi_slot *s, struct kbi_hold *h)
 	s->held = h;
 }
 
-static void unlink_from(struct kbi_slot *s, struct kbi_hold *h)
+static void unlink_hold(struct kbi_slot *s, struct kbi_hold *h)
 {
 	if (h->prev)
 		h->prev->next = h->next;
@@ -87,7 +87,7 @@ static inline void enter_locking(struct kbi_task *self, struct kbi_slot *s)
 	kbi_slot_lock(s);
 }
 
-static inline void leave(struct kbi_task *self, struct kbi_slot *s, bool alone)
+static inline void leave_slot(struct kbi_task *self, struct kbi_slot *s, bool alone)
 {
 	if (kbi_likely(alone)) {
 		kbi_solo_leave();
@@ -100,7 +100,7 @@ static inline void leave(struct kbi_task *self, struct kbi_slot *s, bool alone)
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* Begins with a copy at once: the thread is on no VP, or the number is being closed. */
-static KBI_NOINLINE int begin_apart(struct kbi_hold *h, int fd)
+static KBI_NOINLINE int begin_with_copy(struct kbi_hold *h, int fd)
 {
 	struct kbi_task *self = kbi_self();
 	int own = kbi_own_copy(fd);
@@ -113,7 +113,7 @@ static KBI_NOINLINE int begin_apart(struct kbi_hold *h, int fd)
 	s = kbi_slot_find(own);
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
-	link_to(s, h);
+	link_hold(s, h);
 	a_store_rlx(&h->slot, (void *)s);
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
@@ -131,7 +131,7 @@ bool kbi_hold_is_closed_since(int fd, uint64_t since)
 /* Counts a begin or an end of a close. Under s's lock, where `closing` is above 0 already: a caller
  * that has read the count in between sees `closing`, until the close is counted once more. release:
  * pairs with the acquire in kbi_hold_now. */
-static void count(struct kbi_slot *s)
+static void count_close(struct kbi_slot *s)
 {
 	a_store_rlx(&s->closed, a_add_acqrel(&kbi_hold_count, 1) + 1);
 }
@@ -155,46 +155,46 @@ int kbi_hold_begin(struct kbi_hold *h, int fd, bool stays, const uint64_t *since
 		if (kbi_unlikely(kbi_engine_forked()))
 			return 0; /* the child of fork has a single thread, and no closer */
 		if (kbi_unlikely(!self->vp))
-			return begin_apart(h, fd);
+			return begin_with_copy(h, fd);
 		enter_locking(self, s);
 	}
 	closing = a_load_rlx(&s->closing) > 0;
 	changed = since && (closing || a_load_rlx(&s->closed) > *since);
 	if (kbi_likely(!closing && !changed)) {
-		link_to(s, h);
+		link_hold(s, h);
 		a_store_rlx(&h->slot, (void *)s);
 	}
-	leave(self, s, alone);
+	leave_slot(self, s, alone);
 	if (kbi_likely(!closing && !changed))
 		return 0;
-	return changed ? EAGAIN : begin_apart(h, fd);
+	return changed ? EAGAIN : begin_with_copy(h, fd);
 }
 
 /* Takes the record out of its list. The closer that moves it has both locks,
  * and stores the slot last. */
-static inline void take_out(struct kbi_task *self, struct kbi_hold *h)
+static inline void remove_hold(struct kbi_task *self, struct kbi_hold *h)
 {
 	struct kbi_slot *s;
 
-	/* acquire: pairs with the release in move */
+	/* acquire: pairs with the release in move_hold */
 	while ((s = a_load_acq(&h->slot)) != NULL) {
 		bool alone = enter_alone(self, s);
 
 		if (!alone)
 			enter_locking(self, s);
 		if (kbi_likely(a_load_rlx(&h->slot) == s)) {
-			unlink_from(s, h);
+			unlink_hold(s, h);
 			a_store_rlx(&h->slot, NULL);
 		}
-		leave(self, s, alone);
+		leave_slot(self, s, alone);
 	}
 }
 
 void kbi_hold_end(struct kbi_hold *h)
 {
-	if (!a_load_acq(&h->slot) && !h->own) /* acquire: pairs with the release in move */
+	if (!a_load_acq(&h->slot) && !h->own) /* acquire: pairs with the release in move_hold */
 		return;
-	take_out(self_now(), h);
+	remove_hold(self_now(), h);
 	if (kbi_unlikely(h->own)) {
 		kbi_own_drop(kbi_hold_fd(h));
 		h->own = false;
@@ -249,27 +249,27 @@ static KBI_SWITCHES void await_attempts(const struct kbi_task *self)
 }
 
 /* Lets h go on with `own`, or marks its file as closed. Under s's lock. */
-static void move(struct kbi_slot *s, struct kbi_hold *h, int own)
+static void move_hold(struct kbi_slot *s, struct kbi_hold *h, int own)
 {
 	struct kbi_slot *to = h->stays && own >= 0 ? kbi_slot_find(own) : NULL;
 
-	unlink_from(s, h);
+	unlink_hold(s, h);
 	h->own = to != NULL;
 	a_store_rlx(&h->fd, (uint32_t)(to ? own : -1));
 	if (to) {
 		kbi_own_share(own);
 		/* a number that no thread closes yet: two such locks are never taken in a circle */
 		kbi_slot_lock(to);
-		link_to(to, h);
+		link_hold(to, h);
 	}
-	/* release: pairs with the acquire in take_out. The record may be gone */
+	/* release: pairs with the acquire in remove_hold. The record may be gone */
 	a_store_rel(&h->slot, (void *)to);
 	if (to)
 		kbi_slot_unlock(to);
 }
 
 /* Lets all calls that hold fd's file go on with a copy. */
-static KBI_NOINLINE KBI_SWITCHES void move_all(struct kbi_slot *s, int fd)
+static KBI_NOINLINE KBI_SWITCHES void move_all_holds(struct kbi_slot *s, int fd)
 {
 	struct kbi_task *self = kbi_self();
 	int own = kbi_own_copy(fd);
@@ -280,7 +280,7 @@ static KBI_NOINLINE KBI_SWITCHES void move_all(struct kbi_slot *s, int fd)
 	kbi_slot_lock(s);
 	while ((h = s->held) != NULL) {
 		dropped += h->own;
-		move(s, h, own);
+		move_hold(s, h, own);
 	}
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
@@ -309,12 +309,12 @@ bool kbi_hold_closing(int fd)
 	kbi_slot_lock(s);
 	others = a_load_rlx(&s->closing) > 0;
 	a_store_rlx(&s->closing, a_load_rlx(&s->closing) + 1);
-	count(s);
+	count_close(s);
 	held = s->held != NULL;
 	kbi_slot_unlock(s);
 	kbi_np_leave(self);
 	if (kbi_unlikely(held))
-		move_all(s, fd);
+		move_all_holds(s, fd);
 	else if (kbi_unlikely(others)) /* that close has taken the list, and may be waiting still */
 		await_attempts(self);
 	return held;
@@ -330,7 +330,7 @@ void kbi_hold_closed(int fd)
 	self = kbi_self();
 	kbi_np_enter(self);
 	kbi_slot_lock(s);
-	count(s);
+	count_close(s);
 	/* 0: the close may have begun before there were VPs. release: pairs with
 	 * kbi_hold_is_closed_since */
 	if (a_load_rlx(&s->closing))

@@ -44,7 +44,7 @@ extern KBI_HIDDEN a64 kbi_hold_count;
 static inline uint64_t kbi_hold_now(void)
 {
 	/* acquire: all use of the file comes after this read; pairs with the
-	 * release in count (hold.c) */
+	 * release in count_close (hold.c) */
 	return a_load_acq(&kbi_hold_count);
 }
 /* Returns whether a close of fd has begun since then, or is about to. */

@@ -49,7 +49,7 @@ void kbi_own_let_copies(void)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-static void grow(a32 *word, uint32_t to)
+static void raise_highest(a32 *word, uint32_t to)
 {
 	uint32_t now = a_load_rlx(word);
 
@@ -70,7 +70,7 @@ static long copy_low(int fd)
 	return n;
 }
 
-static long copy(int fd)
+static long copy_descriptor(int fd)
 {
 	long n = kbi_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KBI_FD_FROM);
 	struct kbi_slot *s;
@@ -84,7 +84,7 @@ static long copy(int fd)
 		kbi_sys(SYS_close, n);
 		return -ENOMEM;
 	}
-	grow(&highest, (uint32_t)n);
+	raise_highest(&highest, (uint32_t)n);
 	/* release: pairs with the acquire in kbi_own_is and kbi_own_next */
 	a_store_rel(&s->users, 1);
 	return n;
@@ -95,7 +95,7 @@ int kbi_own_copy(int fd)
 	long n;
 
 	kbi_gate_enter(&gate, KBI_GATE_MAKERS, KBI_GATE_FOR_EVER);
-	n = copy(fd);
+	n = copy_descriptor(fd);
 	kbi_gate_leave(&gate, KBI_GATE_MAKERS);
 	return (int)n;
 }
@@ -106,7 +106,7 @@ void kbi_own_share(int own)
 }
 
 /* Removes the engine's knowledge of the number, which is of no use to the number's next file. */
-static void forget(struct kbi_slot *s, int own)
+static void forget_number(struct kbi_slot *s, int own)
 {
 	struct kbi_task *self = kbi_self_raw();
 
@@ -131,7 +131,7 @@ void kbi_own_drop(int own)
 		;
 	if (n != 1)
 		return;
-	forget(s, own);
+	forget_number(s, own);
 	kbi_sys(SYS_close, own);
 	/* release: pairs with the acquire in kbi_own_is. Since the close the number may belong to the
 	 * next copy already, which has set users, or is about to */
@@ -151,7 +151,7 @@ bool kbi_own_is(int fd)
 		return true;
 	if (!s)
 		return false;
-	/* acquire: pairs with the release in kbi_own_drop and copy */
+	/* acquire: pairs with the release in kbi_own_drop and copy_descriptor */
 	while (kbi_unlikely((n = a_load_acq(&s->users)) & ENDING))
 		kbi_sys_futex_wait(&s->users, n, &pause);
 	return n > 0;
@@ -174,7 +174,7 @@ int kbi_own_next(int from)
 	for (int fd = from < 0 ? 0 : from; fd <= most; fd++) {
 		struct kbi_slot *s = kbi_slot_find(fd);
 
-		/* acquire: pairs with the release in copy */
+		/* acquire: pairs with the release in copy_descriptor */
 		if ((s && a_load_acq(&s->users)) || is_runtimes(fd))
 			return fd;
 	}
@@ -184,7 +184,7 @@ int kbi_own_next(int from)
 /* ---- fork ------------------------------------------------------------------------------------ */
 
 /* Closes all copies: no thread is in a call in the child. */
-static void in_child(void)
+static void close_copies_in_child(void)
 {
 	a_store_rlx(&gate, 0);
 	kbi_fd_forked();
@@ -198,5 +198,5 @@ static void in_child(void)
 
 __attribute__((constructor)) static void on_fork(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, close_copies_in_child);
 }

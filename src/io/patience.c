@@ -9,7 +9,7 @@
 
 #include "core/descriptor.h"
 
-static int stop(struct kbi_task *self)
+static int stop_if_cancelled(struct kbi_task *self)
 {
 	a32 *word = &kbi_thread_of(self)->futex;
 
@@ -22,14 +22,15 @@ static int stop(struct kbi_task *self)
 
 struct kbi_until kbi_patience(uint64_t deadline)
 {
-	return (struct kbi_until){ deadline, stop };
+	return (struct kbi_until){ deadline, stop_if_cancelled };
 }
 
 int kb_io_cancel(kb_thread_t t)
 {
 	if (!t || !kbi_descriptor_valid(t))
 		return ESRCH;
-	/* release: pairs with the acquire in stop; the wake follows, so that the bit is seen */
+	/* release: pairs with the acquire in stop_if_cancelled; the wake follows, so that the bit is
+	 * seen */
 	a_or_acqrel(&t->futex, KBI_DESCRIPTOR_IO_CANCEL);
 	kbi_wait_wake(&t->task);
 	return 0;

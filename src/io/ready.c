@@ -1,6 +1,6 @@
 /* io/ready.c - threads that wait for descriptors. Contract in ready.h.
- * Callers: io, posix; io/engine calls found and again. Only the functions kbi_ready_wait*,
- * kbi_ready_stay and kbi_ready_closing may switch.
+ * Callers: io, posix; io/engine calls on_engine_events and on_engine_recheck. Only the functions
+ * kbi_ready_wait*, kbi_ready_stay and kbi_ready_closing may switch.
  *
  * A waiter's record lies on its stack, in the queue of the slot. Under the slot's lock the thread
  * that finds an event takes a record out and stores its verdict, its last touch of the record, and
@@ -36,7 +36,7 @@ struct kbi_ready {
 
 /* ---- the queue: under the slot's lock -------------------------------------------------------- */
 
-static void append(struct kbi_slot *s, struct kbi_ready *w)
+static void append_ready_waiter(struct kbi_slot *s, struct kbi_ready *w)
 {
 	w->next = NULL;
 	w->prev = s->last;
@@ -47,7 +47,7 @@ static void append(struct kbi_slot *s, struct kbi_ready *w)
 	s->last = w;
 }
 
-static void take_out(struct kbi_slot *s, struct kbi_ready *w)
+static void remove_ready_waiter(struct kbi_slot *s, struct kbi_ready *w)
 {
 	if (w->prev)
 		w->prev->next = w->next;
@@ -60,7 +60,7 @@ static void take_out(struct kbi_slot *s, struct kbi_ready *w)
 }
 
 /* Returns the events of all waiters, beside errors and hang-up. */
-static uint32_t wanted(const struct kbi_slot *s)
+static uint32_t wanted_events(const struct kbi_slot *s)
 {
 	uint32_t mask = 0;
 
@@ -71,7 +71,7 @@ static uint32_t wanted(const struct kbi_slot *s)
 
 /* Returns the first waiter that the events wake, and takes the events that it uses up, of a reader
  * or a writer, out of *events. */
-static struct kbi_ready *pick(struct kbi_slot *s, uint32_t *events)
+static struct kbi_ready *pick_ready_waiter(struct kbi_slot *s, uint32_t *events)
 {
 	for (struct kbi_ready *w = a_load_rlx(&s->first); w; w = w->next) {
 		if (!(w->events & *events) && !(*events & (EPOLLERR | EPOLLHUP)))
@@ -86,7 +86,7 @@ static struct kbi_ready *pick(struct kbi_slot *s, uint32_t *events)
 /* ---- waking ---------------------------------------------------------------------------------- */
 
 /* Wakes a thread. me: NULL on a kernel thread that is no VP. */
-static void wake(struct kbi_vp *me, struct kbi_task *t)
+static void wake_ready_task(struct kbi_vp *me, struct kbi_task *t)
 {
 	if (me)
 		kbi_domain_wake(me, t, false);
@@ -104,17 +104,17 @@ struct woken {
 static void wake_all(struct woken *k)
 {
 	for (unsigned i = 0; i < k->n; i++)
-		wake(k->me, k->task[i]);
+		wake_ready_task(k->me, k->task[i]);
 	k->n = 0;
 }
 
 /* Takes w out. Where there is no room for its thread, wakes some threads,
  * without the lock meanwhile. */
-static void settle(struct woken *k, struct kbi_slot *s, struct kbi_ready *w)
+static void settle_ready_waiter(struct woken *k, struct kbi_slot *s, struct kbi_ready *w)
 {
 	struct kbi_task *t = w->task;
 
-	take_out(s, w);
+	remove_ready_waiter(s, w);
 	/* release: pairs with the acquire in is_settled. The record is gone */
 	a_store_rel(&w->verdict, READY);
 	if (kbi_unlikely(k->n == kbi_countof(k->task))) {
@@ -130,7 +130,7 @@ static void settle_each(struct woken *k, struct kbi_slot *s)
 	struct kbi_ready *w;
 
 	while ((w = a_load_rlx(&s->first)) != NULL)
-		settle(k, s, w);
+		settle_ready_waiter(k, s, w);
 }
 
 static void unlock_and_wake(struct woken *k, struct kbi_slot *s)
@@ -153,7 +153,7 @@ static void note_news(struct kbi_slot *s, int fd)
 		kbi_engine_stray();
 }
 
-static void found(struct kbi_vp *me, int fd, uint32_t events)
+static void on_engine_events(struct kbi_vp *me, int fd, uint32_t events)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
 	struct woken k = { .me = me };
@@ -166,16 +166,16 @@ static void found(struct kbi_vp *me, int fd, uint32_t events)
 	/* a thread that takes all input before urgent data has not taken all */
 	if (kbi_unlikely(events & EPOLLPRI))
 		a_store_rlx(&s->known, KBI_SLOT_KNOWN);
-	for (; (w = pick(s, &events)) != NULL; any = true)
-		settle(&k, s, w);
+	for (; (w = pick_ready_waiter(s, &events)) != NULL; any = true)
+		settle_ready_waiter(&k, s, w);
 	if (!any)
 		note_news(s, fd);
-	if (a_load_rlx(&s->first) && kbi_engine_arm(s, fd, wanted(s)))
+	if (a_load_rlx(&s->first) && kbi_engine_arm(s, fd, wanted_events(s)))
 		settle_each(&k, s); /* the waiters try, and get the error themselves */
 	unlock_and_wake(&k, s);
 }
 
-static void again(struct kbi_vp *me, int fd, bool lost)
+static void on_engine_recheck(struct kbi_vp *me, int fd, bool lost)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
 	struct woken k = { .me = me };
@@ -185,7 +185,7 @@ static void again(struct kbi_vp *me, int fd, bool lost)
 	kbi_slot_lock(s);
 	if (lost)
 		a_store_rlx(&s->known, 0);
-	if (lost || kbi_engine_check(s, fd, wanted(s)))
+	if (lost || kbi_engine_check(s, fd, wanted_events(s)))
 		settle_each(&k, s);
 	unlock_and_wake(&k, s);
 }
@@ -199,7 +199,7 @@ static void settle_all(int fd)
 	/* the child of fork has no waiters, and perhaps a lock whose owner does not exist */
 	if (!s || kbi_unlikely(kbi_engine_forked()))
 		return;
-	/* sc: pairs with the fence of a waiter in enter, between its queueing and the
+	/* sc: pairs with the fence of a waiter in enter_ready_queue, between its queueing and the
 	 * engine's look at the descriptor */
 	a_fence_sc();
 	if (!a_load_rlx(&s->first))
@@ -215,7 +215,7 @@ static void settle_all(int fd)
 
 /* Disarms a number that stays: it would stay armed as long as the file is open under another number
  * or in another process. */
-static void take_off(int fd)
+static void disarm_staying_number(int fd)
 {
 	struct kbi_slot *s = kbi_slot_find(fd);
 	struct kbi_task *self;
@@ -236,12 +236,12 @@ void kbi_ready_closing(int fd)
 {
 	if (kbi_unlikely(kbi_hold_closing(fd)))
 		settle_all(fd);
-	take_off(fd);
+	disarm_staying_number(fd);
 }
 
 void kbi_ready_closed(int fd)
 {
-	take_off(fd);
+	disarm_staying_number(fd);
 	kbi_hold_closed(fd);
 }
 
@@ -259,7 +259,7 @@ enum { LOOKS = 1, SOON = 2 };
 static void hear_news(struct kbi_slot *s, struct kbi_ready *w)
 {
 	a_store_rlx(&s->known, a_load_rlx(&s->known) & ~(uint32_t)KBI_SLOT_NEWS);
-	take_out(s, w);
+	remove_ready_waiter(s, w);
 	a_store_rlx(&w->verdict, READY);
 }
 
@@ -288,10 +288,10 @@ static int arm_to_stay(struct kbi_slot *s, const struct kbi_ready *w)
 	return 0;
 }
 
-static int arm(struct kbi_slot *s, const struct kbi_ready *w, bool soon)
+static int arm_ready_waiter(struct kbi_slot *s, const struct kbi_ready *w, bool soon)
 {
 	if (!soon || s->last != w || w->prev)
-		return kbi_engine_arm(s, w->fd, wanted(s));
+		return kbi_engine_arm(s, w->fd, wanted_events(s));
 	if (a_load_rlx(&s->known) & KBI_SLOT_STAYS && a_load_rlx(&s->owner) == w->task)
 		return 0;
 	/* a different thread may have left input that was reported to it: the kernel looks */
@@ -315,8 +315,8 @@ static struct kbi_slot *lock_held(const struct kbi_hold *h, int *fd)
 }
 
 /* Queues and arms a waiter. Returns 0 or an errno value. Inside np brackets. */
-static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h, short events,
-	unsigned how)
+static int enter_ready_queue(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h,
+	short events, unsigned how)
 {
 	struct kbi_slot *s;
 	int e;
@@ -330,12 +330,12 @@ static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_ho
 		return w->fd < 0 ? EBADF : ENOMEM;
 	a_add_rlx(&kbi_source.waiting, 1);
 	a_store_rlx(&s->spared, 0);
-	append(s, w);
+	append_ready_waiter(s, w);
 	/* sc, with the lock's read-modify-write: pairs with the fence in settle_all */
 	a_fence_after_rmw();
-	e = arm(s, w, how & SOON);
+	e = arm_ready_waiter(s, w, how & SOON);
 	if (e)
-		take_out(s, w);
+		remove_ready_waiter(s, w);
 	else if (kbi_unlikely(a_load_rlx(&s->known) & KBI_SLOT_NEWS))
 		hear_news(s, w);
 	kbi_slot_unlock(s);
@@ -346,13 +346,13 @@ static int enter(struct kbi_ready *w, struct kbi_task *self, const struct kbi_ho
 
 static bool is_settled(const struct kbi_ready *w)
 {
-	/* acquire: pairs with the release in settle */
+	/* acquire: pairs with the release in settle_ready_waiter */
 	return a_load_acq(&w->verdict) != QUEUED;
 }
 
 /* Takes the record out of the queue in any case. True: another thread had taken it
  * out. Inside np brackets. */
-static bool leave(struct kbi_ready *w)
+static bool leave_ready_queue(struct kbi_ready *w)
 {
 	struct kbi_slot *s = kbi_slot_find(w->fd);
 	bool settled = is_settled(w);
@@ -361,7 +361,7 @@ static bool leave(struct kbi_ready *w)
 		kbi_slot_lock(s);
 		settled = is_settled(w);
 		if (!settled)
-			take_out(s, w);
+			remove_ready_waiter(s, w);
 		kbi_slot_unlock(s);
 	}
 	a_sub_rlx(&kbi_source.waiting, 1);
@@ -393,7 +393,8 @@ static int wait_outside(const struct pollfd *fds, nfds_t n, struct kbi_until unt
 	return r > 0 ? 0 : r == 0 ? ETIMEDOUT : (int)-r;
 }
 
-static int sleep_for(struct kbi_task *self, const struct kbi_ready *w, struct kbi_until until)
+static int sleep_until_settled(struct kbi_task *self, const struct kbi_ready *w,
+	struct kbi_until until)
 {
 	int e = 0;
 
@@ -411,7 +412,7 @@ int kbi_ready_start(void)
 	int e;
 
 	kbi_np_enter(self); /* other threads wait for the thread that makes the engine */
-	e = kbi_engine_start(found, again);
+	e = kbi_engine_start(on_engine_events, on_engine_recheck);
 	kbi_np_leave(self);
 	return e;
 }
@@ -425,13 +426,13 @@ static KBI_NOINLINE int wait_armed(struct kbi_task *self, const struct kbi_hold 
 	if (e)
 		return e;
 	kbi_np_enter(self);
-	e = enter(&w, self, h, events, how);
+	e = enter_ready_queue(&w, self, h, events, how);
 	kbi_np_leave(self);
 	if (e)
 		return e;
-	e = sleep_for(self, &w, until);
+	e = sleep_until_settled(self, &w, until);
 	kbi_np_enter(self);
-	if (leave(&w))
+	if (leave_ready_queue(&w))
 		e = 0;
 	kbi_np_leave(self);
 	return e;
@@ -482,7 +483,7 @@ bool kbi_ready_is_shut(int fd)
 
 /* Enters the waiters up to the first failure, whose errno value is stored
  * in *e. Returns how many. */
-static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h,
+static nfds_t enter_all_queues(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h,
 	const struct pollfd *fds, nfds_t n, int *e)
 {
 	nfds_t i;
@@ -491,7 +492,7 @@ static nfds_t enter_all(struct kbi_ready *w, struct kbi_task *self, const struct
 		w[i].task = NULL;
 		if (fds[i].fd < 0)
 			continue;
-		*e = enter(&w[i], self, &h[i], fds[i].events, LOOKS);
+		*e = enter_ready_queue(&w[i], self, &h[i], fds[i].events, LOOKS);
 		if (*e) {
 			w[i].task = NULL;
 			break;
@@ -508,13 +509,13 @@ static bool any_settled(const struct kbi_ready *w, nfds_t n)
 	return false;
 }
 
-static bool leave_all(struct kbi_ready *w, nfds_t n)
+static bool leave_all_queues(struct kbi_ready *w, nfds_t n)
 {
 	bool any = false;
 
 	for (nfds_t i = 0; i < n; i++)
 		if (w[i].task)
-			any |= leave(&w[i]);
+			any |= leave_ready_queue(&w[i]);
 	return any;
 }
 
@@ -525,7 +526,7 @@ static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi
 	int e = 0;
 
 	kbi_np_enter(self);
-	in = enter_all(w, self, h, fds, n, &e);
+	in = enter_all_queues(w, self, h, fds, n, &e);
 	kbi_np_leave(self);
 	while (in == n && !e && !any_settled(w, n)) {
 		e = kbi_waitq_sleep(self, until);
@@ -534,7 +535,7 @@ static int wait_any(struct kbi_task *self, struct kbi_ready *w, const struct kbi
 	}
 	kbi_np_enter(self);
 	/* a regular file is ready, and so is a number that is not open */
-	if (leave_all(w, in) || e == EPERM || e == EBADF)
+	if (leave_all_queues(w, in) || e == EPERM || e == EBADF)
 		e = 0;
 	kbi_np_leave(self);
 	return e;
