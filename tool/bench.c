@@ -51,14 +51,14 @@ static const char usage[] =
 	"them): alloc --help\n"
 	"Every measurement is a process of its own; run 1 of every method, then run 2, ...\n";
 
-static int bad(const char *what, const char *value)
+static int report_bad_value(const char *what, const char *value)
 {
 	fprintf(stderr, "kochab bench: %s '%s'\n", what, value);
 	return EINVAL;
 }
 
 /* Reads numbers such as "10,cores+1". Returns their count; 0: it cannot be read. */
-static unsigned numbers(const char *text, unsigned *out)
+static unsigned parse_numbers(const char *text, unsigned *out)
 {
 	unsigned n = 0;
 
@@ -86,7 +86,7 @@ static unsigned numbers(const char *text, unsigned *out)
 	return 0;
 }
 
-static int named(const char *list, const char *name)
+static int is_in_list(const char *list, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -105,7 +105,7 @@ static void add_methods(struct bench_cells *all, const struct plan *p, const str
 	for (; m->name; m++) {
 		const struct bench_method *also = in_processes ? bench_method_in_processes(m) : NULL;
 
-		if (!(p->methods ? named(p->methods, m->name) : wanted))
+		if (!(p->methods ? is_in_list(p->methods, m->name) : wanted))
 			continue;
 		if (!also || !body_asked || p->body_threads)
 			bench_cell_add(all, b, m, c);
@@ -122,7 +122,7 @@ static void add_cases(struct bench_cells *all, const struct plan *p, const struc
 		add_methods(all, p, b, bench_peers, p->peers, c);
 }
 
-static const char *chosen(const struct plan *p, const char *asked, const char *quick,
+static const char *choose_numbers(const struct plan *p, const char *asked, const char *quick,
 	const char *usual)
 {
 	return asked ? asked : p->quick && quick ? quick : usual;
@@ -132,16 +132,18 @@ static int add_bench(struct bench_cells *all, const struct plan *p, const struct
 {
 	unsigned threads[LIST], vps[LIST], sizes[LIST] = { 0 };
 	int free = p->free || !p->spread, spread = p->spread || (!p->free && b->both_placements);
-	unsigned nt = numbers(chosen(p, p->threads, b->quick_threads, b->threads), threads);
-	unsigned nv = numbers(p->vps ? p->vps : b->vps, vps);
-	unsigned nz = b->sizes ? numbers(chosen(p, p->sizes, b->quick_sizes, b->sizes), sizes) : 1;
+	unsigned nt =
+		parse_numbers(choose_numbers(p, p->threads, b->quick_threads, b->threads), threads);
+	unsigned nv = parse_numbers(p->vps ? p->vps : b->vps, vps);
+	unsigned nz = b->sizes ?
+		parse_numbers(choose_numbers(p, p->sizes, b->quick_sizes, b->sizes), sizes) : 1;
 
 	if (!nt)
-		return bad("cannot read the numbers of threads", p->threads);
+		return report_bad_value("cannot read the numbers of threads", p->threads);
 	if (!nv)
-		return bad("cannot read the numbers of virtual processors", p->vps);
+		return report_bad_value("cannot read the numbers of virtual processors", p->vps);
 	if (!nz)
-		return bad("cannot read the sizes", p->sizes);
+		return report_bad_value("cannot read the sizes", p->sizes);
 	for (unsigned v = 0; v < nv; v++)
 		for (int apart = !free; apart <= spread; apart++)
 			for (unsigned t = 0; t < nt; t++)
@@ -166,7 +168,7 @@ static int check_methods(const struct plan *p)
 			if ((!p->bench || p->bench == *b) && bench_method_find(*b, word))
 				found = 1;
 		if (!found)
-			return bad("no such method", word);
+			return report_bad_value("no such method", word);
 	}
 	return 0;
 }
@@ -212,7 +214,7 @@ static size_t drop_absent(struct bench_cells *all, const char *self)
 }
 
 /* Lays out all cells. If all are missing on this machine that is printed, and is no error. */
-static int lay_out(struct bench_cells *all, const struct plan *p, const char *self)
+static int lay_out_cells(struct bench_cells *all, const struct plan *p, const char *self)
 {
 	int e = check_methods(p);
 	size_t missing;
@@ -230,7 +232,7 @@ static int lay_out(struct bench_cells *all, const struct plan *p, const char *se
 	return e;
 }
 
-static int show(const struct bench_cells *all, const struct plan *p)
+static int show_results(const struct bench_cells *all, const struct plan *p)
 {
 	unsigned missed = 0, failed = 0;
 
@@ -241,7 +243,7 @@ static int show(const struct bench_cells *all, const struct plan *p)
 	if (p->json_file) {
 		FILE *f = fopen(p->json_file, "w");
 		if (!f)
-			return bad("cannot write", p->json_file);
+			return report_bad_value("cannot write", p->json_file);
 		bench_show_json(all, f);
 		fclose(f);
 	}
@@ -258,21 +260,22 @@ static int parse_placement(struct plan *p, const char *v)
 {
 	p->free = strcmp(v, "free") == 0 || strcmp(v, "both") == 0;
 	p->spread = strcmp(v, "spread") == 0 || strcmp(v, "both") == 0;
-	return p->free || p->spread ? 0 : bad("unknown placement", v);
+	return p->free || p->spread ? 0 : report_bad_value("unknown placement", v);
 }
 
 static int parse_body(struct plan *p, const char *v)
 {
 	p->body_threads = strcmp(v, "thread") == 0 || strcmp(v, "both") == 0;
 	p->body_processes = strcmp(v, "process") == 0 || strcmp(v, "both") == 0;
-	return p->body_threads || p->body_processes ? 0 : bad("unknown body", v);
+	return p->body_threads || p->body_processes ? 0 : report_bad_value("unknown body", v);
 }
 
 static int parse_format(struct plan *p, const char *v)
 {
 	p->json = strcmp(v, "json") == 0;
 	p->bars = strcmp(v, "bars") == 0;
-	return p->json || p->bars || strcmp(v, "table") == 0 ? 0 : bad("unknown format", v);
+	return p->json || p->bars || strcmp(v, "table") == 0 ? 0 :
+		report_bad_value("unknown format", v);
 }
 
 static int parse_runs(struct plan *p, const char *v)
@@ -281,7 +284,8 @@ static int parse_runs(struct plan *p, const char *v)
 	unsigned long n = strtoul(v, &end, 10);
 
 	p->runs = (unsigned)n;
-	return *end == 0 && n >= 1 && n <= BENCH_RUNS ? 0 : bad("cannot use this number of runs", v);
+	return *end == 0 && n >= 1 && n <= BENCH_RUNS ? 0 :
+		report_bad_value("cannot use this number of runs", v);
 }
 
 static int parse_seconds(struct plan *p, const char *v)
@@ -289,7 +293,8 @@ static int parse_seconds(struct plan *p, const char *v)
 	char *end;
 
 	p->seconds = strtod(v, &end);
-	return *end == 0 && p->seconds > 0 && p->seconds <= 60 ? 0 : bad("cannot use this length", v);
+	return *end == 0 && p->seconds > 0 && p->seconds <= 60 ? 0 :
+		report_bad_value("cannot use this length", v);
 }
 
 static const struct option options[] = {
@@ -322,7 +327,7 @@ static int parse_file(struct plan *p, const char *v)
 	return setenv("BENCH_FILE", v, 1);
 }
 
-static int parse_one(struct plan *p, int opt, const char *v)
+static int parse_plan_option(struct plan *p, int opt, const char *v)
 {
 	switch (opt) {
 	case 't':
@@ -366,24 +371,25 @@ static int parse_one(struct plan *p, int opt, const char *v)
 	}
 }
 
-static int parse(struct plan *p, int argc, char **argv)
+static int parse_plan(struct plan *p, int argc, char **argv)
 {
 	int opt, e = 0;
 
 	optind = 1;
 	while (!e && (opt = getopt_long(argc, argv, "", options, NULL)) != -1)
-		e = parse_one(p, opt, optarg);
+		e = parse_plan_option(p, opt, optarg);
 	if (!e && optind + 1 != argc)
-		e = bad("one question is needed (see kochab bench --help), not",
+		e = report_bad_value("one question is needed (see kochab bench --help), not",
 			optind < argc ? argv[optind + 1] : "");
 	if (e)
 		return e;
 	p->limits = strcmp(argv[optind], "limits") == 0;
 	if (!p->limits && strcmp(argv[optind], "all") != 0 && !(p->bench = bench_find(argv[optind])))
-		return bad("no such question:", argv[optind]);
+		return report_bad_value("no such question:", argv[optind]);
 	if ((p->sizes && p->bench && !p->bench->sizes) ||
 		(p->file && !(p->bench && p->bench->reads_file)))
-		return bad(p->file ? "--file is not for" : "--sizes is not for", argv[optind]);
+		return report_bad_value(p->file ? "--file is not for" : "--sizes is not for",
+			argv[optind]);
 	if (!p->runs)
 		p->runs = p->quick ? 3 : 5;
 	if (p->seconds <= 0)
@@ -399,7 +405,7 @@ static void print_question(const struct bench *b, FILE *out)
 	fputc('\n', out);
 }
 
-static int help(FILE *out)
+static int print_bench_help(FILE *out)
 {
 	fputs(usage, out);
 	for (const struct bench *const *b = bench_all; *b; b++)
@@ -407,14 +413,14 @@ static int help(FILE *out)
 	return out == stdout ? 0 : 2;
 }
 
-static int help_about(const char *name)
+static int print_help_about(const char *name)
 {
 	const struct bench *b = bench_find(name);
 
 	if (!b && (strcmp(name, "all") == 0 || strcmp(name, "limits") == 0))
-		return help(stdout);
+		return print_bench_help(stdout);
 	if (!b) {
-		bad("no such question:", name);
+		report_bad_value("no such question:", name);
 		return 2;
 	}
 	fputs(usage, stdout);
@@ -424,7 +430,7 @@ static int help_about(const char *name)
 
 /* Runs a program of bench/, which lies in the sources, beside the build directory, or where it was
  * installed. */
-static int script(const char *name, char **argv, const char *self)
+static int run_bench_program(const char *name, char **argv, const char *self)
 {
 	static const char *const places[] = { "../bench", "../share/kochab/bench" };
 	const char *slash = strrchr(self, '/');
@@ -454,26 +460,26 @@ int kochab_bench(int argc, char **argv)
 	if (argc == 4 && strcmp(argv[1], "--page") == 0)
 		return bench_page(argv[3], argv[2]);
 	if (argc < 2)
-		return help(stderr);
+		return print_bench_help(stderr);
 	if (strcmp(argv[1], "--help") == 0)
-		return help(stdout);
+		return print_bench_help(stdout);
 	if (!tool_self(self, sizeof self))
 		return 2;
 	if (strcmp(argv[1], "report") == 0)
-		return script("report", argv + 1, self);
+		return run_bench_program("report", argv + 1, self);
 	if (strcmp(argv[1], "programs") == 0)
-		return script("programs/run", argv + 1, self);
+		return run_bench_program("programs/run", argv + 1, self);
 	if (strcmp(argv[1], "alloc") == 0)
-		return script("alloc/run", argv + 1, self);
+		return run_bench_program("alloc/run", argv + 1, self);
 	for (int i = 2; i < argc; i++)
 		if (strcmp(argv[i], "--help") == 0)
-			return help_about(argv[1]);
-	if (parse(&plan, argc, argv))
+			return print_help_about(argv[1]);
+	if (parse_plan(&plan, argc, argv))
 		return 2;
-	if (lay_out(&all, &plan, self))
+	if (lay_out_cells(&all, &plan, self))
 		return 2;
 	bench_measure(&all, plan.runs, plan.seconds, isatty(STDERR_FILENO), self);
-	status = show(&all, &plan);
+	status = show_results(&all, &plan);
 	free(all.cell);
 	return status;
 }

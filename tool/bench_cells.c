@@ -56,7 +56,7 @@ const struct bench *bench_find(const char *name)
 	return NULL;
 }
 
-static const struct bench_method *find_in(const struct bench_method *m, const char *name)
+static const struct bench_method *find_method(const struct bench_method *m, const char *name)
 {
 	for (; m->name; m++)
 		if (strcmp(m->name, name) == 0)
@@ -66,9 +66,9 @@ static const struct bench_method *find_in(const struct bench_method *m, const ch
 
 const struct bench_method *bench_method_find(const struct bench *b, const char *name)
 {
-	const struct bench_method *m = find_in(b->methods, name);
+	const struct bench_method *m = find_method(b->methods, name);
 
-	return m || !b->peers ? m : find_in(bench_peers, name);
+	return m || !b->peers ? m : find_method(bench_peers, name);
 }
 
 const struct bench_method *bench_method_in_processes(const struct bench_method *m)
@@ -107,7 +107,7 @@ struct bench_cell *bench_cell_find(
 
 /* Returns 0 if the method cannot be asked that. Kernel threads cannot have more CPUs than there
  * are. */
-static int fits(const struct bench_method *m, const struct bench_case *c)
+static int method_fits_case(const struct bench_method *m, const struct bench_case *c)
 {
 	if (c->spread && (m->flags & BENCH_FREE_ONLY || c->vps < 2))
 		return 0;
@@ -122,7 +122,7 @@ struct bench_cell *bench_cell_add(
 {
 	unsigned most = m->flags & BENCH_CORES_1 ? c.vps + 1 : m->most;
 
-	if (!fits(m, &c))
+	if (!method_fits_case(m, &c))
 		return NULL;
 	if (most && c.threads > most && m->flags & BENCH_CLAMP)
 		c.threads = most;
@@ -154,20 +154,20 @@ const struct bench_series *bench_series_find(const struct bench_cell *cell, cons
 	return NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static double ranked(const struct bench_series *s, double rank)
+static double value_at_rank(const struct bench_series *s, double rank)
 {
 	double v[BENCH_RUNS];
 	unsigned n = s->count;
 
 	memcpy(v, s->value, n * sizeof *v);
-	qsort(v, n, sizeof *v, compare);
+	qsort(v, n, sizeof *v, compare_doubles);
 	double at = rank * (n - 1);
 	unsigned low = (unsigned)at;
 	return low + 1 < n ? v[low] + (at - low) * (v[low + 1] - v[low]) : v[low];
@@ -175,15 +175,15 @@ static double ranked(const struct bench_series *s, double rank)
 
 double bench_min(const struct bench_series *s)
 {
-	return ranked(s, 0);
+	return value_at_rank(s, 0);
 }
 
 double bench_median(const struct bench_series *s)
 {
-	return ranked(s, 0.5);
+	return value_at_rank(s, 0.5);
 }
 
 double bench_max(const struct bench_series *s)
 {
-	return ranked(s, 1);
+	return value_at_rank(s, 1);
 }

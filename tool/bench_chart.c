@@ -81,17 +81,17 @@ void chart_add(struct chart *f, const struct chart_row *r, const char *label)
 	}
 }
 
-static double x_of(const struct chart *f, double v)
+static double x_of_value(const struct chart *f, double v)
 {
 	return CHART_WIDTH * log(v / f->least) / log(f->most / f->least);
 }
 
-static void axis(FILE *out, const struct chart *f, int bottom)
+static void draw_axis(FILE *out, const struct chart *f, int bottom)
 {
 	char text[CHART_WORD];
 
 	for (double v = f->least; v > 0 && v <= f->most * 1.001; v *= 10) {
-		double x = x_of(f, v);
+		double x = x_of_value(f, v);
 		int n = snprintf(text, sizeof text, "%g %s",
 			v >= 1e6   ? v / 1e6
 			: v >= 1e3 ? v / 1e3
@@ -117,7 +117,7 @@ void chart_draw(FILE *out, const struct chart *f, const char *what)
 
 	fprintf(out, "<svg viewBox='0 0 %d %d' role=img aria-label='%s'>", CHART_WIDTH,
 		bottom + CHART_AXIS, what);
-	axis(out, f, bottom);
+	draw_axis(out, f, bottom);
 	for (unsigned i = 0; i < f->rows; i++) {
 		const struct chart_row *r = f->row[i];
 		int y = CHART_TOP + (int)i * CHART_ROW_HEIGHT, ours = strncmp(r->method, "kochab", 6) == 0;
@@ -130,7 +130,7 @@ void chart_draw(FILE *out, const struct chart *f, const char *what)
 		fputs("</text>", out);
 		if (r->median > 0)
 			fprintf(out, "<rect class=%s x=0 y=%d width=%.1f height=11 rx=2 />",
-				ours ? "ours" : "other", y + 21, fmax(2, x_of(f, r->median)));
+				ours ? "ours" : "other", y + 21, fmax(2, x_of_value(f, r->median)));
 	}
 	fputs("</svg>\n", out);
 }

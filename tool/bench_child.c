@@ -116,7 +116,7 @@ void *bench_alloc(size_t count, size_t size)
 	return p;
 }
 
-static void *probe(void *vp_self)
+static void *run_vp_probe(void *vp_self)
 {
 	return (void *)(intptr_t)((int (*)(void))(uintptr_t)vp_self)();
 }
@@ -130,7 +130,7 @@ void bench_require_drop_in(void)
 
 	if (!vp_self)
 		bench_fail("the drop-in is not loaded");
-	if (pthread_create(&thread, NULL, probe, vp_self) || pthread_join(thread, &vp))
+	if (pthread_create(&thread, NULL, run_vp_probe, vp_self) || pthread_join(thread, &vp))
 		bench_fail("the drop-in cannot create a thread");
 	if ((intptr_t)vp < 0)
 		bench_fail("the drop-in runs kernel threads");

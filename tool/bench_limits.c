@@ -31,7 +31,8 @@ static const struct limit limits[] = {
 
 enum { LIMITS = sizeof limits / sizeof *limits };
 
-static void add(struct bench_cells *all, const struct limit *l, const char *method, unsigned vps)
+static void add_limit_cell(struct bench_cells *all, const struct limit *l, const char *method,
+	unsigned vps)
 {
 	const struct bench *b = bench_find(l->bench);
 	const struct bench_method *m = b ? bench_method_find(b, method) : NULL;
@@ -45,13 +46,13 @@ static void add(struct bench_cells *all, const struct limit *l, const char *meth
 void bench_limits_cells(struct bench_cells *all)
 {
 	for (const struct limit *l = limits; l < limits + LIMITS; l++) {
-		add(all, l, l->method, l->vps);
+		add_limit_cell(all, l, l->method, l->vps);
 		if (l->than)
-			add(all, l, l->than, l->than_vps);
+			add_limit_cell(all, l, l->than, l->than_vps);
 	}
 }
 
-static const struct bench_series *series(
+static const struct bench_series *series_of_limit(
 	const struct bench_cells *all, const struct limit *l, const char *method, unsigned vps)
 {
 	struct bench_case c = { .threads = l->threads, .vps = vps, .spread = l->spread,
@@ -84,8 +85,9 @@ static int show_most(const struct limit *l, const struct bench_series *s, FILE *
 
 static int show_limit(const struct bench_cells *all, const struct limit *l, FILE *out)
 {
-	const struct bench_series *s = series(all, l, l->method, l->vps);
-	const struct bench_series *than = l->than ? series(all, l, l->than, l->than_vps) : NULL;
+	const struct bench_series *s = series_of_limit(all, l, l->method, l->vps);
+	const struct bench_series *than =
+		l->than ? series_of_limit(all, l, l->than, l->than_vps) : NULL;
 	int ok = 0;
 
 	char size[16] = "";
@@ -113,13 +115,13 @@ static int is_absent(const struct bench_cells *all, const struct limit *l)
 
 /* Returns whether the limit applies. A comparison with a peer that is not built, or cannot do that,
  * does not; bench/report asks the questions that are not ours. */
-static int applies(const struct bench_cells *all, const struct limit *l)
+static int limit_applies(const struct bench_cells *all, const struct limit *l)
 {
 	const struct bench *b = bench_find(l->bench);
 	const struct bench_method *m = l->than && b ? bench_method_find(b, l->than) : NULL;
 
 	return b && !is_absent(all, l) && (!m || !(m->flags & BENCH_PEER) ||
-		series(all, l, l->than, l->than_vps));
+		series_of_limit(all, l, l->than, l->than_vps));
 }
 
 unsigned bench_limits_show(const struct bench_cells *all, FILE *out)
@@ -128,7 +130,7 @@ unsigned bench_limits_show(const struct bench_cells *all, FILE *out)
 
 	fputs("\nAgainst the limits (medians; ratios within this run):\n", out);
 	for (const struct limit *l = limits; l < limits + LIMITS; l++)
-		if (applies(all, l)) {
+		if (limit_applies(all, l)) {
 			asked++;
 			missed += !show_limit(all, l, out);
 		}

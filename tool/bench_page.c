@@ -55,7 +55,7 @@ static double number_field(const char *line, const char *key, double most)
 	return x >= LEAST && x <= most ? x : 0;
 }
 
-static int load(struct page *p, const char *path)
+static int load_rows(struct page *p, const char *path)
 {
 	char line[1024];
 	FILE *in = fopen(path, "r");
@@ -79,7 +79,7 @@ static int load(struct page *p, const char *path)
 	return 0;
 }
 
-static const struct chart_row *find(const struct page *p, const char *method, unsigned threads)
+static const struct chart_row *find_row(const struct page *p, const char *method, unsigned threads)
 {
 	for (const struct chart_row *r = p->row; r < p->row + p->rows; r++)
 		if (r->threads == threads && strcmp(r->method, method) == 0 &&
@@ -88,9 +88,9 @@ static const struct chart_row *find(const struct page *p, const char *method, un
 	return NULL;
 }
 
-static double median(const struct page *p, const char *method, unsigned threads)
+static double median_of_method(const struct page *p, const char *method, unsigned threads)
 {
-	const struct chart_row *r = find(p, method, threads);
+	const struct chart_row *r = find_row(p, method, threads);
 
 	return r ? r->median : 0;
 }
@@ -119,9 +119,10 @@ static void polling_figure(struct page *p, const char *number, unsigned threads,
 	struct chart f = { 0 };
 	char here[BENCH_WORD];
 
-	chart_add(&f, find(p, "rtsig", threads), NULL);
-	chart_add(&f, find(p, "poll", threads), NULL);
-	chart_times(here, sizeof here, median(p, "rtsig", threads), median(p, "poll", threads));
+	chart_add(&f, find_row(p, "rtsig", threads), NULL);
+	chart_add(&f, find_row(p, "poll", threads), NULL);
+	chart_times(here, sizeof here, median_of_method(p, "rtsig", threads),
+		median_of_method(p, "poll", threads));
 	figure_open(p->out, number, title, threads, with);
 	chart_draw(p->out, &f, title);
 	figure_close(p->out, "Busy polling against the signal:", paper, here);
@@ -132,9 +133,10 @@ static void agent_figure(struct page *p, unsigned threads)
 	struct chart f = { 0 };
 	char here[BENCH_WORD];
 
-	chart_add(&f, find(p, "rtsig", threads), NULL);
-	chart_add(&f, find(p, "agent-rtsig", threads), NULL);
-	chart_times(here, sizeof here, median(p, "rtsig", threads), median(p, "agent-rtsig", threads));
+	chart_add(&f, find_row(p, "rtsig", threads), NULL);
+	chart_add(&f, find_row(p, "agent-rtsig", threads), NULL);
+	chart_times(here, sizeof here, median_of_method(p, "rtsig", threads),
+		median_of_method(p, "agent-rtsig", threads));
 	figure_open(p->out, "Figure 6. ", "An agent polls for all, wakes by signal", threads,
 		"(one more than cores)");
 	chart_draw(p->out, &f, "polling agent");
@@ -145,17 +147,17 @@ static void proposal_figure(struct page *p, unsigned threads)
 {
 	struct chart f = { 0 };
 	char agent[BENCH_WORD], signal[BENCH_WORD], free_pollers[BENCH_WORD];
-	double one = median(p, "kochab-1", threads);
+	double one = median_of_method(p, "kochab-1", threads);
 
-	chart_add(&f, find(p, "agent-rtsig", threads), NULL);
-	chart_add(&f, find(p, "rtsig", threads), NULL);
-	chart_add(&f, find(p, "kochab-1", threads), "Kochab, one poller (the paper's method)");
-	chart_add(&f, find(p, "kochab", threads), NULL);
-	chart_times(agent, sizeof agent, median(p, "agent-rtsig", threads), one);
-	chart_times(signal, sizeof signal, median(p, "rtsig", threads), one);
+	chart_add(&f, find_row(p, "agent-rtsig", threads), NULL);
+	chart_add(&f, find_row(p, "rtsig", threads), NULL);
+	chart_add(&f, find_row(p, "kochab-1", threads), "Kochab, one poller (the paper's method)");
+	chart_add(&f, find_row(p, "kochab", threads), NULL);
+	chart_times(agent, sizeof agent, median_of_method(p, "agent-rtsig", threads), one);
+	chart_times(signal, sizeof signal, median_of_method(p, "rtsig", threads), one);
 	chart_times(
-		free_pollers, sizeof free_pollers, median(p, "rtsig", threads),
-		median(p, "kochab", threads));
+		free_pollers, sizeof free_pollers, median_of_method(p, "rtsig", threads),
+		median_of_method(p, "kochab", threads));
 	figure_open(p->out, "Figure 11. ", "The agent switches to the waiter itself", threads,
 		"(one more than cores)");
 	chart_draw(p->out, &f, "the proposed method");
@@ -180,12 +182,14 @@ static void scale_figure(struct page *p)
 		for (size_t m = 0; m < 3; m++) {
 			char *words = f.words[f.rows];
 			snprintf(words, sizeof f.words[0], "%u threads: %s", many[t], chart_name(method[m]));
-			chart_add(&f, find(p, method[m], many[t]), words);
+			chart_add(&f, find_row(p, method[m], many[t]), words);
 		}
-	chart_times(here, sizeof here, median(p, "rtsig", 1000), median(p, "kochab", 1000));
+	chart_times(here, sizeof here, median_of_method(p, "rtsig", 1000),
+		median_of_method(p, "kochab", 1000));
 	snprintf(said, sizeof said,
 		"Kochab as it comes: <b>%s</b>. One poller, 1000 threads, against the signal:", here);
-	chart_times(here, sizeof here, median(p, "rtsig", 1000), median(p, "kochab-1", 1000));
+	chart_times(here, sizeof here, median_of_method(p, "rtsig", 1000),
+		median_of_method(p, "kochab-1", 1000));
 	fprintf(p->out,
 		"<figure class=tall><h3>Figure 12. It stays so with many threads</h3>"
 		"<p class=sub>10, 100 and 1000 threads</p>\n");
@@ -198,7 +202,7 @@ static void all_figure(struct page *p, unsigned threads)
 	struct chart f = { 0 };
 
 	for (size_t i = 0; chart_names[i][0]; i++)
-		chart_add(&f, find(p, chart_names[i][0], threads), NULL);
+		chart_add(&f, find_row(p, chart_names[i][0], threads), NULL);
 	if (!f.rows)
 		return;
 	fprintf(p->out, "<figure><h3>Every way of waiting</h3><p class=sub>%u threads</p>\n", threads);
@@ -208,7 +212,7 @@ static void all_figure(struct page *p, unsigned threads)
 
 /* ---- the real program ---- */
 
-static void compression(struct page *p)
+static void write_compression(struct page *p)
 {
 	const struct chart_row *kernel = NULL, *ours = NULL;
 	double most;
@@ -256,7 +260,7 @@ static unsigned thread_numbers(const struct page *p, unsigned *to)
 	return n;
 }
 
-static void ratio(FILE *out, double x)
+static void write_ratio(FILE *out, double x)
 {
 	if (x >= 1)
 		fprintf(out, "<br><small>%.*f×</small>", x < 10 ? 2 : 0, x);
@@ -264,7 +268,7 @@ static void ratio(FILE *out, double x)
 		fprintf(out, "<br><small>1/%.*f×</small>", x > 0.1 ? 2 : 0, 1 / x);
 }
 
-static void cell(FILE *out, const struct chart_row *r, double ref)
+static void write_cell(FILE *out, const struct chart_row *r, double ref)
 {
 	char text[BENCH_WORD];
 
@@ -277,11 +281,11 @@ static void cell(FILE *out, const struct chart_row *r, double ref)
 	chart_duration(text, sizeof text, r->median);
 	fprintf(out, "<td>%s", text);
 	if (ref > 0)
-		ratio(out, ref / r->median);
+		write_ratio(out, ref / r->median);
 	fputs("</td>", out);
 }
 
-static void table(struct page *p)
+static void write_table(struct page *p)
 {
 	unsigned threads[CHART_ROWS], n = thread_numbers(p, threads);
 
@@ -295,7 +299,8 @@ static void table(struct page *p)
 		fprintf(p->out, "<tr><th class='%s'>%s</th>",
 			strncmp(chart_names[i][0], "kochab", 6) ? "" : "ours", chart_names[i][1]);
 		for (unsigned k = 0; k < n; k++)
-			cell(p->out, find(p, chart_names[i][0], threads[k]), median(p, "rtsig", threads[k]));
+			write_cell(p->out, find_row(p, chart_names[i][0], threads[k]),
+				median_of_method(p, "rtsig", threads[k]));
 		fputs("</tr>\n", p->out);
 	}
 	fputs("</tbody></table></div>\n", p->out);
@@ -344,7 +349,7 @@ static const char style[] =
 	"thead th:first-child{text-align:left}td small,.none{color:var(--soft)}footer{margin-top:48px;"
 	"color:var(--soft);font-size:14px}</style>";
 
-static void machine(char *to, size_t size)
+static void describe_machine(char *to, size_t size)
 {
 	char line[256], model[128] = "";
 	struct utsname u;
@@ -362,7 +367,7 @@ static void machine(char *to, size_t size)
 		u.release);
 }
 
-static void headline(struct page *p)
+static void write_headline(struct page *p)
 {
 	char v[BENCH_WORD], r[BENCH_WORD];
 
@@ -371,11 +376,12 @@ static void headline(struct page *p)
 		"differs is how a waiting thread learns of its message. Kochab's lightweight threads wait "
 		"by polling, and a poller that finds a message switches straight to the thread it is "
 		"for.</p><div class=big>", p->out);
-	chart_duration(v, sizeof v, median(p, "kochab", 1000));
+	chart_duration(v, sizeof v, median_of_method(p, "kochab", 1000));
 	fprintf(p->out, "<div><b>%s</b>Kochab, 1000 threads</div>", v);
-	chart_duration(v, sizeof v, median(p, "rtsig", 1000));
+	chart_duration(v, sizeof v, median_of_method(p, "rtsig", 1000));
 	fprintf(p->out, "<div><b>%s</b>real-time signal, 1000 threads</div>", v);
-	chart_times(r, sizeof r, median(p, "rtsig", 1000), median(p, "kochab", 1000));
+	chart_times(r, sizeof r, median_of_method(p, "rtsig", 1000),
+		median_of_method(p, "kochab", 1000));
 	fprintf(p->out, "<div><b>%s</b>than the signal (the paper: 5.24×)</div></div>\n", r);
 }
 
@@ -383,13 +389,13 @@ static void write_page(struct page *p)
 {
 	char where[512];
 
-	machine(where, sizeof where);
+	describe_machine(where, sizeof where);
 	fprintf(p->out,
 		"<!doctype html><html lang=en><head><meta charset=utf-8>"
 		"<meta name=viewport content='width=device-width,initial-scale=1'>"
 		"<title>Kochab: rendezvous on this machine</title>%s</head><body><main>\n",
 		style);
-	headline(p);
+	write_headline(p);
 	fprintf(p->out,
 		"<h2>The paper's figures, on this machine</h2><p>%u cores, ", p->cores);
 	tool_html(p->out, where);
@@ -404,8 +410,8 @@ static void write_page(struct page *p)
 	scale_figure(p);
 	all_figure(p, 100);
 	fputs("</div>\n", p->out);
-	compression(p);
-	table(p);
+	write_compression(p);
+	write_table(p);
 	fputs("<footer>The paper: Tamura, Nakashima, Yamamoto, Maeda (Fujitsu Laboratories), “Fast "
 	      "rendezvous by polling "
 	      "and lightweight threads”; its machine had 4 cores at 3.4 GHz and Linux 2.6.32. Made by "
@@ -419,7 +425,7 @@ int bench_page(const char *lines, const char *path)
 	int e;
 
 	memset(&p, 0, sizeof p);
-	e = load(&p, lines);
+	e = load_rows(&p, lines);
 	if (e) {
 		fprintf(stderr, "kochab bench: cannot read '%s': %s\n", lines, strerror(e));
 		return 1;

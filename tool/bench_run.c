@@ -133,7 +133,7 @@ static int read_all(int fd, char *buf, size_t size, double limit)
 }
 
 /* Waits for the child, at most 2 s after its output has ended. */
-static int reap(pid_t pid, int *status)
+static int reap_measurement(pid_t pid, int *status)
 {
 	for (int i = 0; i < 2000; i++) {
 		if (waitpid(pid, status, WNOHANG) == pid)
@@ -143,7 +143,7 @@ static int reap(pid_t pid, int *status)
 	return ETIMEDOUT;
 }
 
-static const char *text_of(const char *line, const char *key, char *out, size_t size)
+static const char *json_text_of(const char *line, const char *key, char *out, size_t size)
 {
 	const char *at = strstr(line, key);
 	size_t n = 0;
@@ -165,12 +165,12 @@ static void take_line(struct bench_cell *cell, const char *line)
 	char metric[BENCH_WORD], unit[BENCH_WORD], value[BENCH_WORD];
 	struct bench_series *s = cell->series;
 
-	if (text_of(line, "\"note\"", cell->note, sizeof cell->note))
+	if (json_text_of(line, "\"note\"", cell->note, sizeof cell->note))
 		return;
-	if (!text_of(line, "\"metric\"", metric, sizeof metric) ||
-		!text_of(line, "\"value\"", value, sizeof value))
+	if (!json_text_of(line, "\"metric\"", metric, sizeof metric) ||
+		!json_text_of(line, "\"value\"", value, sizeof value))
 		return;
-	text_of(line, "\"unit\"", unit, sizeof unit);
+	json_text_of(line, "\"unit\"", unit, sizeof unit);
 	for (; s < cell->series + BENCH_METRICS; s++)
 		if (s->count == 0 || strcmp(s->metric, metric) == 0)
 			break;
@@ -190,7 +190,7 @@ static void take_output(struct bench_cell *cell, char *out)
 			take_line(cell, line);
 }
 
-static void judge(struct bench_cell *cell, int late, int status, const char *why)
+static void judge_measurement(struct bench_cell *cell, int late, int status, const char *why)
 {
 	if (late) {
 		snprintf(cell->note, sizeof cell->note, "%s", why);
@@ -230,7 +230,7 @@ static void measure_once(struct bench_cell *cell, double seconds, const char *se
 	close(fd[1]);
 	late = read_all(fd[0], out, sizeof out, limit);
 	snprintf(why, sizeof why, "no end within %.0f s", limit);
-	if (late || reap(pid, &status)) {
+	if (late || reap_measurement(pid, &status)) {
 		if (!late)
 			snprintf(why, sizeof why, "did not exit after its result");
 		late = 1;
@@ -242,7 +242,7 @@ static void measure_once(struct bench_cell *cell, double seconds, const char *se
 	}
 	close(fd[0]);
 	take_output(cell, out);
-	judge(cell, late, status, why);
+	judge_measurement(cell, late, status, why);
 }
 
 static void say_progress(const struct bench_cell *cell, unsigned run, unsigned runs)

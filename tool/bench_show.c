@@ -15,7 +15,7 @@ static int same_group(const struct bench_cell *a, const struct bench_cell *b)
 }
 
 /* Returns the reference's median for that metric in the group, 0 if there is none. */
-static double reference(const struct bench_cells *all, const struct bench_cell *of,
+static double reference_median(const struct bench_cells *all, const struct bench_cell *of,
 	const char *metric)
 {
 	const char *word = of->bench->reference, *own = of->method->name, *last = strrchr(own, '-');
@@ -31,14 +31,14 @@ static double reference(const struct bench_cells *all, const struct bench_cell *
 	return s ? bench_median(s) : 0;
 }
 
-static void number(FILE *out, double v)
+static void print_number(FILE *out, double v)
 {
 	int digits = v < 10 ? 2 : v < 100 ? 1 : 0;
 
 	fprintf(out, " %11.*f", digits, v);
 }
 
-static void ratio(FILE *out, double ref, double v)
+static void print_ratio(FILE *out, double ref, double v)
 {
 	double x = v > 0 ? ref / v : 0;
 
@@ -50,7 +50,7 @@ static void ratio(FILE *out, double ref, double v)
 		fprintf(out, "   1/%.*fx", 1 / x < 100 ? 1 : 0, 1 / x);
 }
 
-static void bar(FILE *out, double v, double least, double most)
+static void print_bar(FILE *out, double v, double least, double most)
 {
 	double range = log(most / least);
 	int n = range > 0 ? 1 + (int)((BAR - 1) * log(v / least) / range + 0.5) : 1;
@@ -60,7 +60,7 @@ static void bar(FILE *out, double v, double least, double most)
 		fputs("█", out);
 }
 
-static void head(FILE *out, const struct bench_cell *g)
+static void print_group_head(FILE *out, const struct bench_cell *g)
 {
 	char size[BENCH_WORD] = "";
 
@@ -77,7 +77,7 @@ static void head(FILE *out, const struct bench_cell *g)
 	fputc('\n', out);
 }
 
-static void rows(
+static void print_cell_rows(
 	const struct bench_cells *all, const struct bench_cell *cell, FILE *out,
 	double least, double most)
 {
@@ -86,13 +86,13 @@ static void rows(
 	for (const struct bench_series *s = cell->series; s < cell->series + BENCH_METRICS && s->count;
 		s++, any++) {
 		fprintf(out, "  %-22s %-12s %-5s", any ? "" : cell->method->name, s->metric, s->unit);
-		number(out, bench_min(s));
-		number(out, bench_median(s));
-		number(out, bench_max(s));
+		print_number(out, bench_min(s));
+		print_number(out, bench_median(s));
+		print_number(out, bench_max(s));
 		if (cell->bench->reference)
-			ratio(out, reference(all, cell, s->metric), bench_median(s));
+			print_ratio(out, reference_median(all, cell, s->metric), bench_median(s));
 		if (most > 0)
-			bar(out, bench_median(s), least, most);
+			print_bar(out, bench_median(s), least, most);
 		if (!cell->note[0] || s[1].count)
 			fputc('\n', out);
 		else
@@ -102,7 +102,7 @@ static void rows(
 		fprintf(out, "  %-22s %s\n", cell->method->name, cell->note[0] ? cell->note : "no result");
 }
 
-static void group(const struct bench_cells *all, size_t first, int bars, FILE *out)
+static void print_cell_group(const struct bench_cells *all, size_t first, int bars, FILE *out)
 {
 	const struct bench_cell *g = &all->cell[first];
 	double least = INFINITY, most = 0;
@@ -112,10 +112,10 @@ static void group(const struct bench_cells *all, size_t first, int bars, FILE *o
 			least = fmin(least, bench_median(&all->cell[i].series[0]));
 			most = fmax(most, bench_median(&all->cell[i].series[0]));
 		}
-	head(out, g);
+	print_group_head(out, g);
 	for (size_t i = first; i < all->count; i++)
 		if (same_group(g, &all->cell[i]))
-			rows(all, &all->cell[i], out, least / 2, most);
+			print_cell_rows(all, &all->cell[i], out, least / 2, most);
 }
 
 void bench_show_table(const struct bench_cells *all, int bars, FILE *out)
@@ -125,7 +125,7 @@ void bench_show_table(const struct bench_cells *all, int bars, FILE *out)
 		while (!same_group(&all->cell[first], &all->cell[i]))
 			first++;
 		if (first == i)
-			group(all, i, bars, out);
+			print_cell_group(all, i, bars, out);
 	}
 	fflush(out);
 }

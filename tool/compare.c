@@ -15,7 +15,7 @@
 #include "os/cpu.h"
 #include "tool.h"
 
-static void usage(void)
+static void print_compare_usage(void)
 {
 	printf("usage: kochab compare [OPTION]... [--] PROGRAM [ARGUMENT]...\n\n"
 	       "Runs a program on kernel threads and on Kochab, in turns, and says what differs: exit "
@@ -49,7 +49,7 @@ static void usage(void)
 
 /* Returns the value if argv[*i] is the option: behind `=`, or the next argument, to which *i then
  * moves. Else NULL. */
-static const char *value_of(const char *option, int argc, char **argv, int *i)
+static const char *value_of_argument(const char *option, int argc, char **argv, int *i)
 {
 	size_t n = strlen(option);
 
@@ -88,7 +88,7 @@ static bool take_runs(const char *value, unsigned *to)
 
 /* Takes an option of this command itself; *taken: argv[*i] was such an option. Returns false for a
  * bad value. */
-static bool take_own(struct compare *all, int argc, char **argv, int *i, bool *taken)
+static bool take_compare_option(struct compare *all, int argc, char **argv, int *i, bool *taken)
 {
 	struct text {
 		const char *option, **to;
@@ -103,16 +103,17 @@ static bool take_own(struct compare *all, int argc, char **argv, int *i, bool *t
 		return all->json = true;
 	if (strcmp(argv[*i], "--try") == 0)
 		return all->tries = true;
-	if ((value = value_of("--ready-seconds", argc, argv, i)) != NULL)
+	if ((value = value_of_argument("--ready-seconds", argc, argv, i)) != NULL)
 		return take_seconds("--ready-seconds", value, &all->ready_seconds);
-	if ((value = value_of("--timeout", argc, argv, i)) != NULL)
+	if ((value = value_of_argument("--timeout", argc, argv, i)) != NULL)
 		return take_seconds("--timeout", value, &all->timeout);
 	for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++)
-		if ((value = value_of(texts[k].option, argc, argv, i)) != NULL) {
+		if ((value = value_of_argument(texts[k].option, argc, argv, i)) != NULL) {
 			*texts[k].to = value;
 			return true;
 		}
-	if (strncmp(argv[*i], "--", 2) != 0 && (value = value_of("-n", argc, argv, i)) != NULL)
+	if (strncmp(argv[*i], "--", 2) != 0 &&
+		(value = value_of_argument("-n", argc, argv, i)) != NULL)
 		return take_runs(value, &all->runs);
 	*taken = false;
 	return true;
@@ -129,10 +130,10 @@ static int read_options(struct compare *all, int argc, char **argv, int *i)
 			break;
 		}
 		if (strcmp(argv[*i], "--help") == 0 || strcmp(argv[*i], "-h") == 0) {
-			usage();
+			print_compare_usage();
 			return TOOL_OK;
 		}
-		if (!take_own(all, argc, argv, i, &taken))
+		if (!take_compare_option(all, argc, argv, i, &taken))
 			return TOOL_USAGE;
 		if (taken)
 			continue;
@@ -218,7 +219,7 @@ static void say_progress(const struct compare *all, const struct compare_kind *k
 	fflush(stderr);
 }
 
-static bool goes_on(const struct compare *all)
+static bool should_continue(const struct compare *all)
 {
 	return !all->kind[0].over && !all->kind[1].over && compare_stopped() == 0 &&
 	       !(all->check && !compare_same(all));
@@ -237,11 +238,11 @@ static void warm_up(struct compare *all)
 
 /* Runs all rounds. A kind with a wrong run gets no further run, so it has fewer figures, or
  * none. */
-static void measure(struct compare *all)
+static void measure_kinds(struct compare *all)
 {
 	warm_up(all);
-	for (unsigned round = 1; round <= all->runs && goes_on(all); round++)
-		for (unsigned i = 0; i < all->n && goes_on(all); i++) {
+	for (unsigned round = 1; round <= all->runs && should_continue(all); round++)
+		for (unsigned i = 0; i < all->n && should_continue(all); i++) {
 			struct compare_kind *kind = &all->kind[round % 2 ? i : all->n - 1 - i];
 
 			say_progress(all, kind, round);
@@ -256,11 +257,11 @@ static void measure_start(struct compare *all)
 {
 	static const double is_short = 0.1; /* s */
 
-	if (goes_on(all) && all->load == NULL && all->longest < is_short)
+	if (should_continue(all) && all->load == NULL && all->longest < is_short)
 		all->start = compare_start_cost(all);
 }
 
-static int end_by(int sig)
+static int end_by_signal(int sig)
 {
 	sigset_t set;
 
@@ -312,11 +313,11 @@ int tool_compare(int argc, char **argv)
 	fflush(stdout);
 	compare_setup();
 	compare_begin_others(&all);
-	measure(&all);
+	measure_kinds(&all);
 	compare_end_others(&all);
 	measure_start(&all);
 	if (compare_stopped() != 0)
-		return end_by(compare_stopped());
+		return end_by_signal(compare_stopped());
 	code = compare_show(&all);
 	free(all.kind);
 	return code;

@@ -109,7 +109,7 @@ static void clean_environment(void)
 	tool_drop_preload();
 }
 
-static void become(char *const *argv, const int file[3], const struct compare_kind *kind,
+static void exec_in_child(char *const *argv, const int file[3], const struct compare_kind *kind,
 	pid_t parent, int report)
 {
 	int e;
@@ -150,7 +150,7 @@ int compare_start(struct compare_child *c, char *const *argv, const int file[3],
 		return e;
 	}
 	if (c->pid == 0)
-		become(argv, file, kind, parent, report[1]);
+		exec_in_child(argv, file, kind, parent, report[1]);
 	close(report[1]);
 	setpgid(c->pid, c->pid); /* the child makes this call, too: either may be first */
 	if (read(report[0], &e, sizeof(e)) != sizeof(e))
@@ -211,7 +211,7 @@ static void take_end(struct compare_child *c)
 
 /* Waits until the child ends, the time is over, or this command has been asked to end more often
  * than `asked`. */
-static bool wait_for(struct compare_child *c, double seconds, unsigned asked)
+static bool wait_for_child(struct compare_child *c, double seconds, unsigned asked)
 {
 	double end = tool_now() + seconds;
 
@@ -237,14 +237,14 @@ static bool wait_for(struct compare_child *c, double seconds, unsigned asked)
 
 bool compare_wait(struct compare_child *c, double seconds)
 {
-	return wait_for(c, seconds, 0);
+	return wait_for_child(c, seconds, 0);
 }
 
 bool compare_end(struct compare_child *c, double patience)
 {
 	if (!c->ended && patience > 0) {
 		kill(c->pid, SIGTERM);
-		wait_for(c, patience, stops);
+		wait_for_child(c, patience, stops);
 	}
 	if (c->ended)
 		return true;

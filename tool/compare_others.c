@@ -26,7 +26,7 @@ static double read_busy(void)
 		(double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK) : -1;
 }
 
-static double used_by(int who)
+static double processor_time_of(int who)
 {
 	struct rusage u;
 
@@ -41,7 +41,7 @@ void compare_begin_others(struct compare *all)
 	all->others = 0;
 	began = tool_now();
 	busy = read_busy();
-	own = used_by(RUSAGE_SELF) + used_by(RUSAGE_CHILDREN);
+	own = processor_time_of(RUSAGE_SELF) + processor_time_of(RUSAGE_CHILDREN);
 }
 
 void compare_end_others(struct compare *all)
@@ -51,7 +51,8 @@ void compare_end_others(struct compare *all)
 
 	if (busy < 0 || now < 0 || took < least)
 		return;
-	others = now - busy - (used_by(RUSAGE_SELF) + used_by(RUSAGE_CHILDREN) - own);
+	others = now - busy -
+		(processor_time_of(RUSAGE_SELF) + processor_time_of(RUSAGE_CHILDREN) - own);
 	others /= took * (double)sysconf(_SC_NPROCESSORS_ONLN);
 	all->others = others < 0 ? 0 : others < 1 ? others : 1;
 }

@@ -22,7 +22,7 @@ static const double for_ever = 1e8, /* s */
 	between = 0.02;             /* between questions whether the server is ready, s */
 
 /* Appends to a text. */
-static void __attribute__((format(printf, 2, 3))) add(char text[COMPARE_TEXT],
+static void __attribute__((format(printf, 2, 3))) append_text(char text[COMPARE_TEXT],
 	const char *format, ...)
 {
 	size_t n = strlen(text);
@@ -52,7 +52,7 @@ static void add_tail(char text[COMPARE_TEXT], const char *title, int fd)
 
 	read_tail(fd, tail);
 	if (*tail != '\0')
-		add(text, "\n%s:\n%s", title, tail);
+		append_text(text, "\n%s:\n%s", title, tail);
 }
 
 static const char *ended_how(int status, char *to, size_t size)
@@ -101,7 +101,7 @@ static const char *line_at(int fd, off_t at, char *shown, size_t size)
 }
 
 /* Appends to `text` where two files differ. Returns false if they are the same. */
-static bool differ(int one, int other, char text[COMPARE_TEXT])
+static bool find_difference(int one, int other, char text[COMPARE_TEXT])
 {
 	static char a[CHUNK], b[CHUNK];
 	char one_line[4 * LINE + 8], other_line[4 * LINE + 8];
@@ -112,7 +112,7 @@ static bool differ(int one, int other, char text[COMPARE_TEXT])
 		ssize_t n = pread(one, a, CHUNK, at), m = pread(other, b, CHUNK, at), i = 0;
 
 		if (n < 0 || m < 0) {
-			add(text, "cannot be read again: %s", strerror(errno));
+			append_text(text, "cannot be read again: %s", strerror(errno));
 			return true;
 		}
 		for (; i < n && i < m && a[i] == b[i]; i++)
@@ -123,7 +123,8 @@ static bool differ(int one, int other, char text[COMPARE_TEXT])
 		if (n == 0)
 			return false;
 	}
-	add(text, "standard output differs from byte %lld, line %lu, on\n  kernel threads: %s\n"
+	append_text(text,
+	"standard output differs from byte %lld, line %lu, on\n  kernel threads: %s\n"
 	"  Kochab:         %s", (long long)at + 1, line, line_at(one, at, one_line, sizeof(one_line)),
 	line_at(other, at, other_line, sizeof(other_line)));
 	return true;
@@ -140,9 +141,9 @@ static void judge_output(struct compare *all, struct compare_kind *kind, int out
 		return;
 	}
 	if (kind->plain)
-		all->unsteady |= !all->unsteady && differ(all->reference, out, text);
+		all->unsteady |= !all->unsteady && find_difference(all->reference, out, text);
 	else if (*kind->difference == '\0')
-		differ(all->reference, out, kind->difference);
+		find_difference(all->reference, out, kind->difference);
 	close(out);
 }
 
@@ -158,13 +159,13 @@ static void judge_status(struct compare *all, struct compare_kind *kind, int sta
 	}
 	ended_how(status, this, sizeof(this));
 	if (status != kind->status)
-		add(kind->wrong, "%s, in a run before %s", this,
+		append_text(kind->wrong, "%s, in a run before %s", this,
 			ended_how(kind->status, other, sizeof(other)));
 	else if (status != all->kind[0].status)
-		add(kind->wrong, "%s, on kernel threads %s", this,
+		append_text(kind->wrong, "%s, on kernel threads %s", this,
 			ended_how(all->kind[0].status, other, sizeof(other)));
 	else if (WIFSIGNALED(status))
-		add(kind->wrong, "%s", this);
+		append_text(kind->wrong, "%s", this);
 	if (*kind->wrong != '\0')
 		add_tail(kind->wrong, "it wrote to standard error", err);
 }
@@ -178,14 +179,15 @@ static double limit_of(const struct compare *all, const struct compare_kind *kin
 
 /* Ends a program that has not ended in time. On Kochab, SIGQUIT makes it print where its threads
  * are. */
-static void give_up(struct compare_child *c, struct compare_kind *kind, double limit, int err)
+static void end_late_program(struct compare_child *c, struct compare_kind *kind, double limit,
+	int err)
 {
 	if (!kind->plain) {
 		kill(c->pid, SIGQUIT);
 		compare_wait(c, 1);
 	}
 	compare_end(c, 0);
-	add(kind->wrong, "no end within %.3g s", limit);
+	append_text(kind->wrong, "no end within %.3g s", limit);
 	add_tail(kind->wrong, "it wrote to standard error", err);
 }
 
@@ -214,7 +216,7 @@ static bool command_of(const struct compare *all, const struct compare_kind *kin
 	return true;
 }
 
-static bool start(struct compare *all, struct compare_kind *kind, struct compare_child *c,
+static bool start_program(struct compare *all, struct compare_kind *kind, struct compare_child *c,
 	const int file[3])
 {
 	char *argv[WORDS];
@@ -222,14 +224,14 @@ static bool start(struct compare *all, struct compare_kind *kind, struct compare
 
 	for (int i = 0; i < 3; i++)
 		if (file[i] < 0) {
-			add(kind->wrong, "%s: %s", i == 0 ? all->input : "a file for its output",
-				strerror(errno));
+			append_text(kind->wrong, "%s: %s",
+				i == 0 ? all->input : "a file for its output", strerror(errno));
 			return false;
 		}
 	if (command_of(all, kind, argv))
 		e = compare_start(c, argv, file, kind);
 	if (e != 0)
-		add(kind->wrong, "%s: %s", all->argv[0], strerror(e));
+		append_text(kind->wrong, "%s: %s", all->argv[0], strerror(e));
 	return e == 0;
 }
 
@@ -240,7 +242,7 @@ static void run_program(struct compare *all, struct compare_kind *kind, bool cou
 	struct compare_child c;
 	bool keeps = false;
 
-	if (start(all, kind, &c, file)) {
+	if (start_program(all, kind, &c, file)) {
 		if (compare_wait(&c, limit)) {
 			judge_status(all, kind, c.status, file[2]);
 			if (*kind->wrong == '\0') {
@@ -248,7 +250,8 @@ static void run_program(struct compare *all, struct compare_kind *kind, bool cou
 				keeps = true;
 			}
 			if (c.left > 0 && *kind->note == '\0')
-				add(kind->note, "leaves processes behind, which were ended");
+				append_text(kind->note,
+					"leaves processes behind, which were ended");
 			if (kind->plain && c.took > all->longest)
 				all->longest = c.took;
 			if (counts)
@@ -256,7 +259,7 @@ static void run_program(struct compare *all, struct compare_kind *kind, bool cou
 		} else if (compare_stopped()) {
 			compare_end(&c, 0);
 		} else {
-			give_up(&c, kind, limit, file[2]);
+			end_late_program(&c, kind, limit, file[2]);
 		}
 	}
 	close(file[0]);
@@ -284,11 +287,12 @@ static void server_ended(struct compare_kind *kind, const char *when, int status
 {
 	char text[128];
 
-	add(kind->wrong, "the server ended %s: %s", when, ended_how(status, text, sizeof(text)));
+	append_text(kind->wrong, "the server ended %s: %s", when,
+		ended_how(status, text, sizeof(text)));
 	add_tail(kind->wrong, "it wrote", said);
 }
 
-static bool become_ready(struct compare *all, struct compare_kind *kind,
+static bool await_ready_server(struct compare *all, struct compare_kind *kind,
 	struct compare_child *server, int said)
 {
 	double end = tool_now() + all->ready_seconds;
@@ -302,12 +306,13 @@ static bool become_ready(struct compare *all, struct compare_kind *kind,
 			return false;
 		}
 		if (left <= 0) {
-			add(kind->wrong, "the server was not ready within %.3g s", all->ready_seconds);
+			append_text(kind->wrong, "the server was not ready within %.3g s",
+				all->ready_seconds);
 			add_tail(kind->wrong, "it wrote", said);
 			return false;
 		}
 		if (start_shell(&ask, all->ready, -1) != 0) {
-			add(kind->wrong, "/bin/sh: cannot be started");
+			append_text(kind->wrong, "/bin/sh: cannot be started");
 			return false;
 		}
 		if (!compare_wait(&ask, left))
@@ -321,7 +326,7 @@ static bool become_ready(struct compare *all, struct compare_kind *kind,
 
 /* Runs the load, keeps the end of its output in kind->said, and returns its time, s. Negative:
  * wrong, or stopped. */
-static double load(struct compare *all, struct compare_kind *kind,
+static double run_load(struct compare *all, struct compare_kind *kind,
 	struct compare_child *server, int said)
 {
 	double limit = limit_of(all, kind), end = tool_now() + limit, took = -1;
@@ -332,7 +337,7 @@ static double load(struct compare *all, struct compare_kind *kind,
 	if (e == 0)
 		e = start_shell(&c, all->load, out);
 	if (e != 0) {
-		add(kind->wrong, "the load: %s", strerror(e));
+		append_text(kind->wrong, "the load: %s", strerror(e));
 		close(out);
 		return took;
 	}
@@ -349,10 +354,11 @@ static double load(struct compare *all, struct compare_kind *kind,
 		} else if (!c.ended) {
 			kill(server->pid, SIGQUIT); /* on Kochab it says where its threads are */
 			compare_wait(server, 1);
-			add(kind->wrong, "the load: no end within %.3g s", limit);
+			append_text(kind->wrong, "the load: no end within %.3g s", limit);
 			add_tail(kind->wrong, "the server wrote", said);
 		} else {
-			add(kind->wrong, "the load: %s", ended_how(c.status, text, sizeof(text)));
+			append_text(kind->wrong, "the load: %s",
+				ended_how(c.status, text, sizeof(text)));
 		}
 		add_tail(kind->wrong, "the load wrote", out);
 	}
@@ -362,7 +368,7 @@ static double load(struct compare *all, struct compare_kind *kind,
 }
 
 /* Servers end that way when they get SIGTERM. */
-static bool ends_so(int status)
+static bool is_sigterm_end(int status)
 {
 	if (WIFSIGNALED(status))
 		return WTERMSIG(status) == SIGTERM;
@@ -381,13 +387,14 @@ static void judge_server(struct compare *all, struct compare_kind *kind,
 	if (*kind->note != '\0')
 		return;
 	if (!willing)
-		add(kind->note, "did not end within %.3g s of SIGTERM: was killed", server_patience);
+		append_text(kind->note, "did not end within %.3g s of SIGTERM: was killed",
+			server_patience);
 	else if (server->status != all->kind[0].status)
-		add(kind->note, "after SIGTERM: %s, on kernel threads: %s",
+		append_text(kind->note, "after SIGTERM: %s, on kernel threads: %s",
 			ended_how(server->status, this, sizeof(this)),
 			ended_how(all->kind[0].status, other, sizeof(other)));
-	else if (!ends_so(server->status))
-		add(kind->note, "the server ended after SIGTERM with %s",
+	else if (!is_sigterm_end(server->status))
+		append_text(kind->note, "the server ended after SIGTERM with %s",
 			ended_how(server->status, this, sizeof(this)));
 }
 
@@ -398,9 +405,9 @@ static void run_server(struct compare *all, struct compare_kind *kind, bool coun
 	double took = -1;
 	bool willing;
 
-	if (start(all, kind, &server, file)) {
-		if (become_ready(all, kind, &server, said))
-			took = load(all, kind, &server, said);
+	if (start_program(all, kind, &server, file)) {
+		if (await_ready_server(all, kind, &server, said))
+			took = run_load(all, kind, &server, said);
 		willing = compare_end(&server, server_patience);
 		if (took >= 0) {
 			judge_server(all, kind, &server, willing);

@@ -86,7 +86,8 @@ static double share_below(unsigned n, unsigned m, unsigned u)
 }
 
 /* Returns the probability that two equal kinds differ at least as much by chance. */
-static double chance(const struct compare_kind *a, const struct compare_kind *b, unsigned metric)
+static double rank_test_p_value(const struct compare_kind *a, const struct compare_kind *b,
+	unsigned metric)
 {
 	double u = 0, most = (double)a->n * b->n, p;
 
@@ -107,24 +108,24 @@ static double chance(const struct compare_kind *a, const struct compare_kind *b,
 }
 
 /* Returns a's median divided by b's, or 1 if no difference is shown. */
-static double times(const struct compare_kind *a, const struct compare_kind *b, unsigned metric,
-	double least)
+static double ratio_of_medians(const struct compare_kind *a, const struct compare_kind *b,
+	unsigned metric, double least)
 {
 	double x = median_of(a, metric), y = median_of(b, metric), r = x / y;
 
 	if (!(x > 0 && y > 0) || a->n < COMPARE_LEAST || b->n < COMPARE_LEAST ||
-		chance(a, b, metric) > level)
+		rank_test_p_value(a, b, metric) > level)
 		return 1;
 	return r > least || 1 / r > least ? r : 1;
 }
 
-/* Returns times() of the wall times; *unsure: there is a difference that the runs do not bear out,
- * because their ranges overlap, or because others used the processors, where chance looks like a
- * difference. Then 1. */
+/* Returns ratio_of_medians() of the wall times; *unsure: there is a difference that the runs do not
+ * bear out, because their ranges overlap, or because others used the processors, where chance looks
+ * like a difference. Then 1. */
 static double sure_times(const struct compare *all, const struct compare_kind *a,
 	const struct compare_kind *b, bool *unsure)
 {
-	double r = times(a, b, COMPARE_WALL, least_difference);
+	double r = ratio_of_medians(a, b, COMPARE_WALL, least_difference);
 	struct summary x = summary_of(a, COMPARE_WALL), y = summary_of(b, COMPARE_WALL);
 	bool overlap = x.min <= y.max && y.min <= x.max;
 
@@ -193,7 +194,8 @@ static void say_no_difference(const struct compare *all, bool unsure, char *to, 
 
 static void add_cpu(const struct compare *all, char *to, size_t size)
 {
-	double r = times(&all->kind[1], &all->kind[0], COMPARE_CPU, least_cpu_difference);
+	double r = ratio_of_medians(&all->kind[1], &all->kind[0], COMPARE_CPU,
+		least_cpu_difference);
 	size_t n = strlen(to);
 	char text[32];
 
@@ -204,7 +206,7 @@ static void add_cpu(const struct compare *all, char *to, size_t size)
 		snprintf(to + n, size - n, ", with %.0f %% less processor time", 100 * (1 - r));
 }
 
-static void verdict(const struct compare *all, char *to, size_t size)
+static void write_verdict(const struct compare *all, char *to, size_t size)
 {
 	const struct compare_kind *plain = &all->kind[0], *ours = &all->kind[1];
 	bool unsure;
@@ -251,7 +253,7 @@ static const struct compare_kind *best_try(const struct compare *all, double *by
 	return best;
 }
 
-static void hint(const struct compare *all, char *to, size_t size)
+static void write_hint(const struct compare *all, char *to, size_t size)
 {
 	double by;
 	const struct compare_kind *best = best_try(all, &by);
@@ -265,7 +267,8 @@ static void hint(const struct compare *all, char *to, size_t size)
 			shown_times(by, text, sizeof(text)));
 	else if (all->tries)
 		snprintf(to, size, "none of the other options was faster");
-	else if (times(&all->kind[0], &all->kind[1], COMPARE_WALL, least_difference) <= 1)
+	else if (ratio_of_medians(&all->kind[0], &all->kind[1], COMPARE_WALL, least_difference)
+		<= 1)
 		snprintf(to, size, "--try measures other options, too");
 }
 
@@ -366,7 +369,7 @@ static void print_text(const struct compare *all)
 	else if (all->load == NULL && !all->kind[0].over && !all->kind[1].over &&
 		*all->kind[1].difference == '\0')
 		printf("Exit status %d and output are the same.\n", WEXITSTATUS(all->kind[0].status));
-	verdict(all, text, sizeof(text));
+	write_verdict(all, text, sizeof(text));
 	print_sentence(text);
 	if (all->others >= busy)
 		printf("The machine was busy: others used %.0f %% of its processors meanwhile.\n",
@@ -374,7 +377,7 @@ static void print_text(const struct compare *all)
 	if (all->start > 0)
 		printf("Starting on Kochab costs %.1f ms, measured with a program that ends at once.\n",
 			1000 * all->start);
-	hint(all, text, sizeof(text));
+	write_hint(all, text, sizeof(text));
 	if (*text != '\0')
 		print_sentence(text);
 }
@@ -429,18 +432,19 @@ static void print_json(const struct compare *all)
 
 	for (unsigned k = 0; k < all->n; k++)
 		json_kind(all, &all->kind[k]);
-	verdict(all, text, sizeof(text));
+	write_verdict(all, text, sizeof(text));
 	printf("{\"verdict\": ");
 	tool_json_string(text);
 	json_number(", \"times_as_fast\": ",
 		    median_of(&all->kind[0], COMPARE_WALL) / median_of(&all->kind[1], COMPARE_WALL));
-	json_number(", \"by_chance\": ", chance(&all->kind[0], &all->kind[1], COMPARE_WALL));
+	json_number(", \"by_chance\": ",
+		rank_test_p_value(&all->kind[0], &all->kind[1], COMPARE_WALL));
 	printf(", \"output\": \"%s\"",
 		all->load != NULL || all->kind[0].over || all->kind[1].over ? "not compared" :
 		all->unsteady ? "unsteady" : compare_same(all) ? "same" : "different");
 	json_number(", \"others_share\": ", all->others);
 	json_number(", \"start_s\": ", all->start > 0 ? all->start : NAN);
-	hint(all, text, sizeof(text));
+	write_hint(all, text, sizeof(text));
 	json_text("hint", text);
 	printf("}\n");
 }

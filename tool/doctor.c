@@ -52,7 +52,7 @@ static bool json;
 
 /* Prints a line of the report. */
 __attribute__((format(printf, 3, 4)))
-static void fact(const char *name, enum verdict verdict, const char *format, ...)
+static void print_fact(const char *name, enum verdict verdict, const char *format, ...)
 {
 	static const char *const marks[] = { "  ", "+ ", "- " };
 	static const char *const words[] = { "null", "true", "false" };
@@ -112,14 +112,16 @@ static void check_segments(void)
 	const char *name = "segment descriptors";
 
 	if (syscall(SYS_modify_ldt, 0, NULL, 0) < 0)
-		fact(name, NO, "modify_ldt: %s; thread pointers are set as above", strerror(errno));
+		print_fact(name, NO, "modify_ldt: %s; thread pointers are set as above",
+			strerror(errno));
 	else if (kbi_segment_filtered())
-		fact(name, NO,
+		print_fact(name, NO,
 			"system calls are filtered here; with KOCHAB_SEGMENTS=yes they are tried all the same");
 	else
-		fact(name, YES, "thread pointers of busy threads are set by them %s", kbi_tp_segment_pays()
-			? "here, it is twice as fast" :
-				"with KOCHAB_SEGMENTS=yes; by default as above, which is as fast here");
+		print_fact(name, YES, "thread pointers of busy threads are set by them %s",
+			kbi_tp_segment_pays() ?
+			"here, it is twice as fast" :
+			"with KOCHAB_SEGMENTS=yes; by default as above, which is as fast here");
 }
 #endif
 
@@ -130,22 +132,23 @@ static void check_machine(void)
 
 	uname(&u);
 	cpu_model(model, sizeof(model));
-	fact("kochab", INFO, "%s, context switch of port %s", KOCHAB_VERSION, KBI_ARCH_NAME);
-	fact("kernel", INFO, "%s %s %s", u.sysname, u.release, u.machine);
+	print_fact("kochab", INFO, "%s, context switch of port %s", KOCHAB_VERSION, KBI_ARCH_NAME);
+	print_fact("kernel", INFO, "%s %s %s", u.sysname, u.release, u.machine);
 #ifdef __GLIBC__
-	fact("libc", INFO, "glibc %s", gnu_get_libc_version());
+	print_fact("libc", INFO, "glibc %s", gnu_get_libc_version());
 #else
-	fact("libc", INFO, "not glibc");
+	print_fact("libc", INFO, "not glibc");
 #endif
-	fact("processor", INFO, "%s", model);
+	print_fact("processor", INFO, "%s", model);
 	if (read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", clock,
 		sizeof(clock)))
-		fact("clock source", INFO, "%s", clock);
+		print_fact("clock source", INFO, "%s", clock);
 #if defined(__x86_64__)
 	bool fsgsbase = getauxval(AT_HWCAP2) & FSGSBASE_HWCAP2;
 
-	fact("fsgsbase", fsgsbase ? YES : NO, "%s", fsgsbase ? "thread pointer set in user space"
-		: "thread pointer set by arch_prctl: some 100 ns a switch of a thread with its own TLS");
+	print_fact("fsgsbase", fsgsbase ? YES : NO, "%s", fsgsbase ?
+		"thread pointer set in user space" :
+		"thread pointer set by arch_prctl: some 100 ns a switch of a thread with its own TLS");
 #endif
 #if KBI_HAVE_SEGMENTS
 	kbi_tp_init(true);
@@ -159,16 +162,16 @@ static void check_processors(void)
 {
 	unsigned quota = kbi_cpu_quota();
 
-	fact("processors", INFO, "%ld online, %u by affinity", sysconf(_SC_NPROCESSORS_ONLN),
+	print_fact("processors", INFO, "%ld online, %u by affinity", sysconf(_SC_NPROCESSORS_ONLN),
 		kbi_cpu_affinity());
 	if (quota != 0)
-		fact("cgroup cpu.max", INFO, "%u processors", quota);
+		print_fact("cgroup cpu.max", INFO, "%u processors", quota);
 	else
-		fact("cgroup cpu.max", INFO, "no limit");
+		print_fact("cgroup cpu.max", INFO, "no limit");
 	if (kbi_options.vps != 0)
-		fact("virtual processors", INFO, "%u (KOCHAB_VPS)", kbi_options.vps);
+		print_fact("virtual processors", INFO, "%u (KOCHAB_VPS)", kbi_options.vps);
 	else
-		fact("virtual processors", INFO, "%u", kbi_cpu_count());
+		print_fact("virtual processors", INFO, "%u", kbi_cpu_count());
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -199,13 +202,13 @@ static void check_guards(void)
 	int why = errno;
 	bool works = guard_works(MAP_PRIVATE | MAP_ANONYMOUS, -1);
 
-	fact("guards, private map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL"
+	print_fact("guards, private map", works ? YES : NO, "%s", works ? "MADV_GUARD_INSTALL"
 		: "by mprotect: a map each, so vm.max_map_count limits the threads");
 	if (fd < 0 || ftruncate(fd, 1 << 16) != 0) {
-		fact("guards, shared map", NO, "memfd: %s", strerror(fd < 0 ? why : errno));
+		print_fact("guards, shared map", NO, "memfd: %s", strerror(fd < 0 ? why : errno));
 	} else {
 		works = guard_works(MAP_SHARED, fd);
-		fact("guards, shared map", works ? YES : NO, "%s",
+		print_fact("guards, shared map", works ? YES : NO, "%s",
 			works ? "MADV_GUARD_INSTALL" : "by mprotect");
 	}
 	if (fd >= 0)
@@ -291,8 +294,9 @@ static const struct kbi_libway *check_ways(struct tried *all, const char **why)
 /* Prints a call that should be replaced but is not understood. */
 static void tell_passed(const struct kbi_libsite_passed *p)
 {
-	fact("    passed over", NO, "%s, at %s+%#lx: the kernel's, %s", kbi_libwant_name(p->nr),
-		p->module, (unsigned long)p->at, p->nr == SYS_rt_sigprocmask ?
+	print_fact("    passed over", NO, "%s, at %s+%#lx: the kernel's, %s",
+		kbi_libwant_name(p->nr), p->module, (unsigned long)p->at,
+		p->nr == SYS_rt_sigprocmask ?
 		"which changes the same mask but opens no signal of ours" :
 		"made for one process of several");
 }
@@ -306,7 +310,7 @@ static void tell_way(const struct kbi_libway *w, const struct tried *t)
 		snprintf(sites, sizeof(sites),
 			": %u of %u system calls replaced, %u trapped, %u passed over", t->counts.replaced,
 			t->counts.seen, t->counts.trapped, t->counts.passed);
-	fact(name, t->why ? NO : YES, "%s%s", t->why ? t->why : "works", t->why ? "" : sites);
+	print_fact(name, t->why ? NO : YES, "%s%s", t->why ? t->why : "works", t->why ? "" : sites);
 	for (unsigned i = 0; i < t->counts.passed && i < KBI_LIBSITE_NAMED; i++)
 		tell_passed(&t->counts.first[i]);
 }
@@ -323,12 +327,12 @@ static bool check_processes(void)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0)
-		fact("process bodies", NO, "no memory file can be made (memfd_create)");
+		print_fact("process bodies", NO, "no memory file can be made (memfd_create)");
 	else if (!taken)
-		fact("process bodies", NO, "%s", why);
+		print_fact("process bodies", NO, "%s", why);
 	else
-		fact("process bodies", YES, "libc's system calls are taken over by libcalls=%s",
-			taken->name);
+		print_fact("process bodies", YES,
+			"libc's system calls are taken over by libcalls=%s", taken->name);
 	for (unsigned i = 0; i < KBI_LIBWAYS; i++)
 		tell_way(&kbi_libways[i], &all[i]);
 	return fd >= 0 && taken != NULL;
@@ -341,9 +345,9 @@ static void print_limit(const char *name, int which)
 	if (getrlimit(which, &l) != 0)
 		return;
 	if (l.rlim_cur == RLIM_INFINITY)
-		fact(name, INFO, "unlimited");
+		print_fact(name, INFO, "unlimited");
 	else
-		fact(name, INFO, "%llu", (unsigned long long)l.rlim_cur);
+		print_fact(name, INFO, "%llu", (unsigned long long)l.rlim_cur);
 }
 
 /* Returns whether virtual processors may be processes. */
@@ -359,13 +363,13 @@ static bool check_memory(void)
 	char value[256];
 	bool processes;
 
-	fact("memory", INFO, "%lld MiB, pages of %ld bytes",
+	print_fact("memory", INFO, "%lld MiB, pages of %ld bytes",
 	     (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) >> 20, sysconf(_SC_PAGESIZE));
 	check_guards();
 	processes = check_processes();
 	for (size_t i = 0; i < kbi_countof(settings); i++) {
 		if (read_line(settings[i].path, value, sizeof(value)))
-			fact(settings[i].name, INFO, "%s", value);
+			print_fact(settings[i].name, INFO, "%s", value);
 	}
 	print_limit("RLIMIT_STACK", RLIMIT_STACK);
 	print_limit("RLIMIT_AS", RLIMIT_AS);
@@ -383,13 +387,14 @@ static void check_io_uring(void)
 
 	if (!e) {
 		kbi_uring_close(&u);
-		fact("io_uring", YES, "files of kochab/io.h and the drop-in's connect go through it%s",
-		     kbi_options.io_uring ? "" : ", but for KOCHAB_IO_URING=0");
+		print_fact("io_uring", YES,
+			"files of kochab/io.h and the drop-in's connect go through it%s",
+			kbi_options.io_uring ? "" : ", but for KOCHAB_IO_URING=0");
 		return;
 	}
 	if (e == EPERM && read_line("/proc/sys/kernel/io_uring_disabled", value, sizeof(value)))
 		snprintf(why, sizeof(why), " (kernel.io_uring_disabled = %s; else seccomp)", value);
-	fact("io_uring", NO,
+	print_fact("io_uring", NO,
 		"%s%s: files of kochab/io.h and the drop-in's connect block kernel threads, by body "
 		"hand-off", e == EPERM ? "not permitted" : KBI_HAVE_URING ? strerror(e) :
 		"not known to the headers it was built with", why);
@@ -403,7 +408,7 @@ static void check_spares(void)
 	bool enough = getrlimit(RLIMIT_NPROC, &r) != 0 || r.rlim_cur == RLIM_INFINITY ||
 		r.rlim_cur >= kbi_options.spares;
 
-	fact("spare kernel threads", enough ? YES : NO,
+	print_fact("spare kernel threads", enough ? YES : NO,
 		"up to %llu for threads in calls that block, under the drop-in %u unless set (option "
 		"spares)%s; kochab run --stats tells how many there were",
 		(unsigned long long)kbi_options.spares, KBI_OPTION_POSIX_SPARES,
@@ -415,9 +420,9 @@ static void check_futex(void)
 	unsigned word = 0;
 	long n = syscall(SYS_futex, &word, 1 /* FUTEX_WAKE */, 1, NULL, NULL, 0);
 
-	fact("futex", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
+	print_fact("futex", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
 	n = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0);
-	fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s",
+	print_fact("futex_waitv", n < 0 && errno == EINVAL ? YES : NO, "%s",
 		errno == EINVAL ? "works" : strerror(errno));
 }
 
@@ -427,9 +432,9 @@ static void check_membarrier(void)
 	bool private = commands > 0 && (commands & MEMBARRIER_PRIVATE_EXPEDITED);
 
 	if (commands < 0)
-		fact("membarrier", NO, "%s", strerror(errno));
+		print_fact("membarrier", NO, "%s", strerror(errno));
 	else
-		fact("membarrier", private ? YES : NO, "commands 0x%lx", commands);
+		print_fact("membarrier", private ? YES : NO, "commands 0x%lx", commands);
 }
 
 static void check_seccomp(void)
@@ -437,7 +442,7 @@ static void check_seccomp(void)
 	unsigned action = SECCOMP_TRAP;
 	long n = syscall(SYS_seccomp, SECCOMP_ACTION_AVAILABLE, 0, &action);
 
-	fact("seccomp trap", n == 0 ? YES : NO, "%s", n == 0 ? "available" : strerror(errno));
+	print_fact("seccomp trap", n == 0 ? YES : NO, "%s", n == 0 ? "available" : strerror(errno));
 }
 
 /* Returns the exit code of a child that asks for inclusive dispatch of a single page, all calls
@@ -464,18 +469,20 @@ static void check_dispatch(void)
 {
 	int n = prctl(DISPATCH, DISPATCH_OFF, 0ul, 0ul, 0ul), error;
 
-	fact("syscall user dispatch", n == 0 ? YES : NO, "%s", n == 0 ? "works" : strerror(errno));
+	print_fact("syscall user dispatch", n == 0 ? YES : NO, "%s",
+		n == 0 ? "works" : strerror(errno));
 	if (n != 0)
 		return;
 	error = inclusive_dispatch();
-	fact("  inclusive mode", error == 0 ? YES : NO, "%s", error == 0 ? "works" : strerror(error));
+	print_fact("  inclusive mode", error == 0 ? YES : NO, "%s",
+		error == 0 ? "works" : strerror(error));
 }
 
 static void check_pidfd(void)
 {
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
-	fact("pidfd", fd >= 0 ? YES : NO, "%s", fd >= 0 ? "works" : strerror(errno));
+	print_fact("pidfd", fd >= 0 ? YES : NO, "%s", fd >= 0 ? "works" : strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
@@ -485,22 +492,24 @@ static void check_drop_in(void)
 	char path[PATH_MAX];
 
 	if (!TOOL_HAS_DROP_IN)
-		fact("drop-in library", NO, "it is for glibc: kochab run runs programs without it");
+		print_fact("drop-in library", NO,
+			"it is for glibc: kochab run runs programs without it");
 	else if (tool_find_drop_in(path, sizeof(path)))
-		fact("drop-in library", YES, "%s", path);
+		print_fact("drop-in library", YES, "%s", path);
 	else
-		fact("drop-in library", NO, "not found: kochab run will not work");
+		print_fact("drop-in library", NO, "not found: kochab run will not work");
 }
 
 static void tell_asked(const char *name, bool found, const char *text)
 {
-	fact(name, found ? YES : NO, "%s", text);
+	print_fact(name, found ? YES : NO, "%s", text);
 }
 
 static unsigned check_libc(void)
 {
 #ifdef __GLIBC__
-	fact("libc's inside", INFO, "as the drop-in finds it when a program makes its first thread:");
+	print_fact("libc's inside", INFO,
+		"as the drop-in finds it when a program makes its first thread:");
 	return tool_doctor_libc(tell_asked);
 #else
 	return 0;
@@ -509,22 +518,22 @@ static unsigned check_libc(void)
 
 /* Prints the last line: the meaning for programs. runs: the results of the program that asked about
  * libc's inside. */
-static void conclude(unsigned runs, bool processes)
+static void print_conclusion(unsigned runs, bool processes)
 {
 	static const char *const never =
 		"statically linked, setuid and 32-bit programs, and musl's, run without it";
 
 	if (!(runs & TOOL_RUNS_THREADS))
-		fact("in short", NO, "%s", TOOL_HAS_DROP_IN ?
+		print_fact("in short", NO, "%s", TOOL_HAS_DROP_IN ?
 			"unmodified programs will not run on Kochab here, a program that was tried did not; "
 			"see the lines above" :
 			"unmodified programs run without Kochab here; programs of the native interface run");
 	else if (processes && runs & TOOL_RUNS_PROCESSES)
-		fact("in short", YES, "programs will run on Kochab here, also with --body process; %s",
-			never);
+		print_fact("in short", YES,
+			"programs will run on Kochab here, also with --body process; %s", never);
 	else
-		fact("in short", YES, "programs will run on Kochab here, but not with --body process; %s",
-			never);
+		print_fact("in short", YES,
+			"programs will run on Kochab here, but not with --body process; %s", never);
 }
 
 int tool_doctor(int argc, char **argv)
@@ -561,6 +570,6 @@ int tool_doctor(int argc, char **argv)
 	check_dispatch();
 	check_pidfd();
 	check_drop_in();
-	conclude(check_libc(), processes);
+	print_conclusion(check_libc(), processes);
 	return TOOL_OK;
 }

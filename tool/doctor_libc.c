@@ -109,7 +109,7 @@ static bool tell_end(int status, tool_told *tell)
 
 /* Returns whether the program ended well and the drop-in printed there: the loader goes on without
  * a file that is no library. */
-static bool ask(const char *self, const char *drop_in, const char *body, tool_told *tell)
+static bool ask_drop_in(const char *self, const char *drop_in, const char *body, tool_told *tell)
 {
 	char line[512];
 	int ends[2], status = 0;
@@ -140,6 +140,6 @@ unsigned tool_doctor_libc(tool_told *tell)
 
 	if (!tool_self(self, sizeof(self)) || !tool_find_drop_in(drop_in, sizeof(drop_in)))
 		return 0;
-	runs = ask(self, drop_in, "thread", tell) ? TOOL_RUNS_THREADS : 0;
-	return runs | (ask(self, drop_in, "process", tell) ? TOOL_RUNS_PROCESSES : 0);
+	runs = ask_drop_in(self, drop_in, "thread", tell) ? TOOL_RUNS_THREADS : 0;
+	return runs | (ask_drop_in(self, drop_in, "process", tell) ? TOOL_RUNS_PROCESSES : 0);
 }

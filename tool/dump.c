@@ -44,7 +44,7 @@ static int has_word(pid_t pid, const char *name, const char *word, char *line, s
 }
 
 /* Returns the tick's signal, by the environment with which the program was started. */
-static int signal_of(pid_t pid)
+static int tick_signal_of(pid_t pid)
 {
 	static const char name[] = "KOCHAB_TICK_SIGNAL=winch";
 	char text[8192];
@@ -56,7 +56,7 @@ static int signal_of(pid_t pid)
 	return n && memmem(text, n, name, sizeof name) ? SIGWINCH : SIGURG;
 }
 
-static int catches(pid_t pid, int sig)
+static int catches_signal(pid_t pid, int sig)
 {
 	char line[4096];
 	int found = has_word(pid, "status", "SigCgt:", line, sizeof line);
@@ -64,7 +64,7 @@ static int catches(pid_t pid, int sig)
 	return found <= 0 ? found : (int)(strtoull(strchr(line, ':') + 1, NULL, 16) >> (sig - 1) & 1);
 }
 
-static int ask(pid_t pid)
+static int ask_for_dump(pid_t pid)
 {
 	char line[4096];
 	int sig, runs = has_word(pid, "maps", "/libkochab", line, sizeof line), listens;
@@ -75,8 +75,8 @@ static int ask(pid_t pid)
 		tool_say("dump: %d does not run on Kochab's libraries", (int)pid);
 		return TOOL_FAILED;
 	}
-	sig = signal_of(pid);
-	listens = catches(pid, sig);
+	sig = tick_signal_of(pid);
+	listens = catches_signal(pid, sig);
 	if (listens == 0)
 		tool_say("dump: %d has no virtual processors: it has made no thread yet", (int)pid);
 	if (listens <= 0)
@@ -113,7 +113,7 @@ int tool_dump(int argc, char **argv)
 			tool_say("dump: %s: no number of a process; usage: kochab dump PID...", argv[i]);
 			return TOOL_USAGE;
 		}
-		if (ask((pid_t)pid) != TOOL_OK)
+		if (ask_for_dump((pid_t)pid) != TOOL_OK)
 			code = TOOL_FAILED;
 	}
 	return code;

@@ -102,7 +102,7 @@ void look_read_many(const struct look *l, const uint64_t *at, unsigned count, vo
 	}
 }
 
-static enum look_found fail(struct look *l, enum look_found found, const char *why)
+static enum look_found note_failure(struct look *l, enum look_found found, const char *why)
 {
 	snprintf(l->why, sizeof(l->why), "%s", why);
 	return found;
@@ -203,7 +203,7 @@ static enum look_found take_record(struct look *l, uint64_t base, uint64_t recor
 	char version[sizeof(o->build.version) * 4 + 8];
 
 	if (!look_read(l, record, o, sizeof(*o)) || memcmp(o->build.magic, "Kochab", 6) != 0)
-		return fail(l, LOOK_ABSENT, "no Kochab");
+		return note_failure(l, LOOK_ABSENT, "no Kochab");
 	if (memcmp(&o->build, &kbi_outside.build, sizeof(o->build)) != 0) {
 		snprintf(l->why, sizeof(l->why),
 			"it runs another build of Kochab (%s) than this command (%s)",
@@ -216,12 +216,12 @@ static enum look_found take_record(struct look *l, uint64_t base, uint64_t recor
 	    !look_read(l, (uintptr_t)o->meter, &meter, sizeof(meter)) ||
 	    !look_read(l, (uintptr_t)o->table, &l->table, sizeof(l->table)) ||
 	    !look_read(l, (uintptr_t)o->bodies, &l->bodies, sizeof(l->bodies)) || !read_vps(l))
-		return fail(l, LOOK_DENIED, "Kochab's tables cannot be read");
+		return note_failure(l, LOOK_DENIED, "Kochab's tables cannot be read");
 	l->processes = from.processes;
 	l->metered = a_load_rlx(&meter) == KBI_METER_ON && l->table.charged != NULL;
 	l->base = base;
 	return l->n_vps > 0 ? LOOK_FOUND :
-		fail(l, LOOK_IDLE, "it has Kochab's library, but no thread on it yet");
+		note_failure(l, LOOK_IDLE, "it has Kochab's library, but no thread on it yet");
 }
 
 /* A process may have two copies of Kochab, a preloaded and a linked copy: the copy that has begun
@@ -238,7 +238,7 @@ static enum look_found try_module(struct look *l, uint64_t base, enum look_found
 	found = take_record(l, base, record);
 	if (found == LOOK_FOUND || before == LOOK_ABSENT)
 		return found;
-	fail(l, before, why);
+	note_failure(l, before, why);
 	return before;
 }
 
@@ -267,33 +267,33 @@ static bool has_ptrace(void)
 
 /* Notes why the memory may not be read: by a rule for all, or for lack of rights of this
  * command. */
-static enum look_found deny(struct look *l, int e)
+static enum look_found note_denial(struct look *l, int e)
 {
 	int scope = ptrace_scope();
 
 	if (e == ENOENT || e == ESRCH)
-		return fail(l, LOOK_DENIED, "no such process");
+		return note_failure(l, LOOK_DENIED, "no such process");
 	if (e != EPERM && e != EACCES)
-		return fail(l, LOOK_DENIED, strerror(e));
+		return note_failure(l, LOOK_DENIED, strerror(e));
 	if (scope >= 3)
-		return fail(l, LOOK_DENIED,
+		return note_failure(l, LOOK_DENIED,
 			"its memory may not be read: kernel.yama.ptrace_scope is 3, which forbids that to all");
 	if (has_ptrace())
-		return fail(l, LOOK_DENIED,
+		return note_failure(l, LOOK_DENIED,
 			"its memory may not be read, although this command has CAP_SYS_PTRACE: it is in "
 			"another user namespace, or a security module forbids it");
 	if (geteuid() == 0)
-		return fail(l, LOOK_DENIED,
+		return note_failure(l, LOOK_DENIED,
 			"its memory may not be read: root has no CAP_SYS_PTRACE here, as in containers that "
 			"are run without --cap-add SYS_PTRACE");
 	if (scope > 0)
-		return fail(l, LOOK_DENIED,
+		return note_failure(l, LOOK_DENIED,
 			"its memory may not be read: kernel.yama.ptrace_scope leaves that to root");
-	return fail(l, LOOK_DENIED,
+	return note_failure(l, LOOK_DENIED,
 		"its memory may not be read, for that needs the rights of ptrace: of its user or root");
 }
 
-static bool may_be_ours(const char *path, const char *exe)
+static bool may_be_kochab_file(const char *path, const char *exe)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -317,8 +317,8 @@ enum look_found look_open(struct look *l, int pid)
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	maps = fopen(name, "re");
 	if (maps == NULL)
-		return deny(l, errno);
-	fail(l, LOOK_ABSENT, "it does not run on Kochab");
+		return note_denial(l, errno);
+	note_failure(l, LOOK_ABSENT, "it does not run on Kochab");
 	errno = 0;
 	while (found != LOOK_FOUND && fgets(line, sizeof(line), maps) != NULL) {
 		uint64_t at, offset;
@@ -326,19 +326,19 @@ enum look_found look_open(struct look *l, int pid)
 
 		line[strcspn(line, "\n")] = '\0';
 		if (path == NULL || sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64, &at, &offset) != 2 ||
-			offset != 0 || !may_be_ours(path, exe))
+			offset != 0 || !may_be_kochab_file(path, exe))
 			continue;
 		errno = 0;
 		if (!look_read(l, at, &e, sizeof(e)) &&
 			(errno == EPERM || errno == EACCES || errno == ESRCH)) {
-			found = deny(l, errno);
+			found = note_denial(l, errno);
 			break;
 		}
 		can_read = true;
 		found = try_module(l, at, found);
 	}
 	if (!can_read && found == LOOK_ABSENT && errno != 0)
-		found = deny(l, errno);
+		found = note_denial(l, errno);
 	fclose(maps);
 	return found;
 }
@@ -426,13 +426,14 @@ enum look_found look_open_core(struct look *l, const char *file)
 
 	*l = (struct look){ .core = open(file, O_RDONLY | O_CLOEXEC) };
 	if (l->core < 0)
-		return fail(l, LOOK_DENIED, strerror(errno));
+		return note_failure(l, LOOK_DENIED, strerror(errno));
 	if (pread(l->core, &e, sizeof(e), 0) != (ssize_t)sizeof(e) ||
 		memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_type != ET_CORE ||
 		e.e_phentsize != sizeof(notes) || !read_segments(l, &e, &notes) ||
 		notes.p_filesz > CORE_NOTES)
-		return fail(l, LOOK_DENIED, "neither the number of a process nor a core file");
-	fail(l, LOOK_ABSENT, "it did not run on Kochab, or not all of it is in the file");
+		return note_failure(l, LOOK_DENIED,
+			"neither the number of a process nor a core file");
+	note_failure(l, LOOK_ABSENT, "it did not run on Kochab, or not all of it is in the file");
 	text = malloc(notes.p_filesz + 1);
 	if (text != NULL && pread(l->core, text, notes.p_filesz, (off_t)notes.p_offset) ==
 		(ssize_t)notes.p_filesz)
@@ -448,7 +449,7 @@ static bool is_thread(const struct kb_thread *t, uint32_t index)
 	return look_kind(t) != KBI_TASK_FREE && t->task.index == index;
 }
 
-static bool make_room(struct look *l, uint32_t *room)
+static bool make_thread_room(struct look *l, uint32_t *room)
 {
 	struct kb_thread *more;
 
@@ -475,7 +476,7 @@ bool look_threads(struct look *l)
 	for (uint32_t first = 0; first < limit; first += AT_ONCE) {
 		uint32_t n = limit - first < AT_ONCE ? limit - first : AT_ONCE, kept = l->n;
 
-		if (!make_room(l, &room)) {
+		if (!make_thread_room(l, &room)) {
 			snprintf(l->why, sizeof(l->why), "no memory for its threads");
 			return false;
 		}
@@ -577,7 +578,7 @@ int look_process(const struct look *l, int tid)
 
 /* Returns the number, or 0 if no kernel thread of the program has it: the program's memory may hold
  * any number. */
-static int its_own(const struct look *l, int tid)
+static int checked_tid(const struct look *l, int tid)
 {
 	return tid > 0 && look_process(l, tid) != 0 ? tid : 0;
 }
@@ -590,11 +591,11 @@ int look_tid(const struct look *l, const struct kb_thread *t)
 	struct kbi_body *body = (struct kbi_body *)(void *)copy;
 
 	if (kind == KBI_TASK_RUNNING && vp < l->n_vps)
-		return its_own(l, l->vp[vp].tid);
+		return checked_tid(l, l->vp[vp].tid);
 	if (kind == KBI_TASK_BLOCKED && t->body > 0 &&
 	    look_read(l, (uint64_t)(uintptr_t)l->bodies + (uint64_t)t->body * sizeof(*body), copy,
 	    sizeof(copy)) && (uintptr_t)a_load_rlx(&body->guest) == look_address(l, t))
-		return its_own(l, (int)a_load_rlx(&body->tid));
+		return checked_tid(l, (int)a_load_rlx(&body->tid));
 	return 0;
 }
 

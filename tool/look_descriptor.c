@@ -104,7 +104,8 @@ static bool is_epoll(const struct look *l, uint32_t fd)
 	return n == sizeof(epoll) - 1 && memcmp(to, epoll, sizeof(epoll) - 1) == 0;
 }
 
-static void tell(const struct look *l, struct look_wait *w, const uint64_t *record, uint32_t n)
+static void describe_descriptor_wait(const struct look *l, struct look_wait *w,
+	const uint64_t *record, uint32_t n)
 {
 	uint32_t events = events_at(record);
 
@@ -127,7 +128,8 @@ static bool find_near(const struct look *l, const struct window *in, struct look
 		 * middle */
 		if (in->at + 8 * (k + 1) == in->rest || !is_record(in->word + k, in->thread, true))
 			continue;
-		tell(l, w, in->word + k, count_records(in->word + k, WORDS - k, in->thread));
+		describe_descriptor_wait(l, w, in->word + k,
+			count_records(in->word + k, WORDS - k, in->thread));
 		return true;
 	}
 	return false;
@@ -143,7 +145,7 @@ static void find_far(const struct look *l, const struct window *in, struct look_
 		if (at == 0 || !is_link(at) || at % PAGE != 0 ||
 			!look_read(l, at, record, sizeof(record)) || !is_record(record, in->thread, true))
 			continue;
-		tell(l, w, record, count_far(l, at, in->thread));
+		describe_descriptor_wait(l, w, record, count_far(l, at, in->thread));
 		return;
 	}
 }

@@ -231,8 +231,8 @@ static void tell_mutex(const struct look *l, struct look_wait *w, const char *ob
 			   (uint32_t)sizeof(struct kb_thread);
 }
 
-static void tell(const struct look *l, struct look_wait *w, unsigned kind, uint64_t at,
-	const char *object)
+static void describe_object_wait(const struct look *l, struct look_wait *w, unsigned kind,
+	uint64_t at, const char *object)
 {
 	w->what = kinds[kind].what;
 	w->object = at;
@@ -281,8 +281,8 @@ static bool is_kind(unsigned kind, uint64_t first, const char *object)
 
 /* Returns whether the node is in the queue of the object at `at`; if so, describes the object in
  * *w. */
-static bool is_its(const struct look *l, const struct node *node, uint64_t at, const char *object,
-	struct look_wait *w)
+static bool is_object_of_node(const struct look *l, const struct node *node, uint64_t at,
+	const char *object, struct look_wait *w)
 {
 	uint64_t first;
 
@@ -296,7 +296,7 @@ static bool is_its(const struct look *l, const struct node *node, uint64_t at, c
 	}
 	for (unsigned k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
 		if (is_kind(k, node->first, object)) {
-			tell(l, w, k, at, object);
+			describe_object_wait(l, w, k, at, object);
 			return true;
 		}
 	return false;
@@ -332,7 +332,8 @@ static void try_objects(const struct look *l, const struct nodes *all, const uin
 
 		place->at = at[k];
 		memcpy(place->object, object[k], OBJECT);
-		is_its(l, &all->node[of[k]], at[k], object[k], &wait[all->node[of[k]].thread]);
+		is_object_of_node(l, &all->node[of[k]], at[k], object[k],
+			&wait[all->node[of[k]].thread]);
 	}
 }
 
@@ -350,7 +351,7 @@ static void find_objects(const struct look *l, const struct nodes *all, struct l
 			if (place == NULL || w->what != NULL || node->first == NOWHERE)
 				continue;
 			if (place->at == node->word[c])
-				is_its(l, node, place->at, place->object, w);
+				is_object_of_node(l, node, place->at, place->object, w);
 			/* a node beside it looks like an object */
 			else if (node_at(all, node->word[c]) == NULL)
 				of[n++] = i;
@@ -380,7 +381,7 @@ static void find_joiners(const struct look *l, struct look_wait *wait)
 	}
 }
 
-static void find_own(const struct look *l, const struct kb_thread *t, struct look_wait *w,
+static void find_own_wait(const struct look *l, const struct kb_thread *t, struct look_wait *w,
 	uint64_t now)
 {
 	enum kbi_task_kind kind = look_kind(t);
@@ -471,7 +472,7 @@ struct look_wait *look_waits(const struct look *l)
 	}
 	for (uint32_t i = 0; i < l->n; i++) {
 		wait[i].owner = -1;
-		find_own(l, &l->thread[i], &wait[i], now);
+		find_own_wait(l, &l->thread[i], &wait[i], now);
 		find_call(l, &l->thread[i], &wait[i]);
 	}
 	for (uint32_t i = 0; i < all.n; i++)

@@ -38,7 +38,7 @@ void tool_say(const char *format, ...)
 	fprintf(stderr, "kochab: %s\n", tool_plain(shown, sizeof shown, text, sizeof text));
 }
 
-static void usage(FILE *out)
+static void print_main_usage(FILE *out)
 {
 	fprintf(out, "usage: kochab COMMAND [ARGUMENTS]\n\n");
 	for (int i = 0; i < COMMANDS; i++)
@@ -48,7 +48,7 @@ static void usage(FILE *out)
 }
 
 /* Flushes standard output. Output that did not arrive (a full disk) is a failure. */
-static int finish(int code)
+static int flush_output(int code)
 {
 	if (fflush(stdout) != 0 && code == TOOL_OK) {
 		perror("kochab: standard output");
@@ -62,16 +62,16 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	if (name == NULL) {
-		usage(stderr);
+		print_main_usage(stderr);
 		return TOOL_USAGE;
 	}
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-		usage(stdout);
-		return finish(TOOL_OK);
+		print_main_usage(stdout);
+		return flush_output(TOOL_OK);
 	}
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 || strcmp(name, "version") == 0) {
 		printf("kochab %s\n", KOCHAB_VERSION);
-		return finish(TOOL_OK);
+		return flush_output(TOOL_OK);
 	}
 	for (int i = 0; i < COMMANDS; i++) {
 		if (strcmp(name, commands[i].name) != 0)
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 			tool_say("%s: this build does not have it", name);
 			return TOOL_FAILED;
 		}
-		return finish(commands[i].main(argc - 1, argv + 1));
+		return flush_output(commands[i].main(argc - 1, argv + 1));
 	}
 	tool_say("%s: no such %s; 'kochab --help' lists the commands", name,
 		name[0] == '-' ? "option" : "command");

@@ -49,7 +49,7 @@ struct image {
 	size_t size;
 };
 
-static const void *part(const struct image *f, size_t at, size_t n)
+static const void *part_of_image(const struct image *f, size_t at, size_t n)
 {
 	return at <= f->size && n <= f->size - at ? f->at + at : NULL;
 }
@@ -68,7 +68,7 @@ static void read_names(const struct image *f, const ElfW(Phdr) *p, unsigned n,
 	const ElfW(Phdr) *dynamic, struct names *l)
 {
 	size_t count = dynamic->p_filesz / sizeof(ElfW(Dyn)), strings = f->size;
-	const ElfW(Dyn) *d = part(f, dynamic->p_offset, count * sizeof(*d));
+	const ElfW(Dyn) *d = part_of_image(f, dynamic->p_offset, count * sizeof(*d));
 
 	if (d == NULL)
 		return;
@@ -85,12 +85,12 @@ static void read_names(const struct image *f, const ElfW(Phdr) *p, unsigned n,
 
 static void read_image(const struct image *f, struct names *l)
 {
-	const ElfW(Ehdr) *h = part(f, 0, sizeof(*h));
+	const ElfW(Ehdr) *h = part_of_image(f, 0, sizeof(*h));
 	const ElfW(Phdr) *p;
 
 	if (h == NULL || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_phentsize != sizeof(*p))
 		return;
-	p = part(f, h->e_phoff, (size_t)h->e_phnum * sizeof(*p));
+	p = part_of_image(f, h->e_phoff, (size_t)h->e_phnum * sizeof(*p));
 	for (unsigned i = 0; p != NULL && i < h->e_phnum; i++)
 		if (p[i].p_type == PT_DYNAMIC)
 			read_names(f, p, h->e_phnum, &p[i], l);
@@ -100,8 +100,8 @@ static bool defines_in(const struct image *f, const ElfW(Shdr) *s, const ElfW(Sh
 	const char *name)
 {
 	size_t n = s->sh_size / sizeof(ElfW(Sym));
-	const ElfW(Sym) *symbols = part(f, s->sh_offset, n * sizeof(*symbols));
-	const char *strings = part(f, names->sh_offset, names->sh_size);
+	const ElfW(Sym) *symbols = part_of_image(f, s->sh_offset, n * sizeof(*symbols));
+	const char *strings = part_of_image(f, names->sh_offset, names->sh_size);
 
 	if (symbols == NULL || strings == NULL)
 		return false;
@@ -117,14 +117,14 @@ static bool defines_in(const struct image *f, const ElfW(Shdr) *s, const ElfW(Sh
 
 /* Returns whether the file has a function of that name, as far as its symbols tell: a stripped file
  * has none. */
-static bool defines(const struct image *f, const char *name)
+static bool defines_function(const struct image *f, const char *name)
 {
-	const ElfW(Ehdr) *h = part(f, 0, sizeof(*h));
+	const ElfW(Ehdr) *h = part_of_image(f, 0, sizeof(*h));
 	const ElfW(Shdr) *s;
 
 	if (h == NULL || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_shentsize != sizeof(*s))
 		return false;
-	s = part(f, h->e_shoff, (size_t)h->e_shnum * sizeof(*s));
+	s = part_of_image(f, h->e_shoff, (size_t)h->e_shnum * sizeof(*s));
 	for (unsigned i = 0; s != NULL && i < h->e_shnum; i++)
 		if (s[i].sh_type == SHT_SYMTAB && s[i].sh_link < h->e_shnum &&
 			defines_in(f, &s[i], &s[s[i].sh_link], name))
@@ -158,7 +158,7 @@ static void unmap_file(const struct image *f)
 }
 
 /* Lists the libraries that the file itself names. */
-static void direct(const char *file, struct names *l)
+static void list_direct_libraries(const char *file, struct names *l)
 {
 	struct image f = map_file(file);
 
@@ -203,7 +203,7 @@ static void read_trace(FILE *from, struct names *l)
 }
 
 /* Lists all libraries that the loader would load. */
-static void loaded(const char *program, struct names *l)
+static void list_loaded_libraries(const char *program, struct names *l)
 {
 	int ends[2], status;
 	FILE *from;
@@ -232,7 +232,7 @@ static void loaded(const char *program, struct names *l)
 
 /* ---- a program of Kochab's ------------------------------------------------------------------- */
 
-static bool has_ours(const struct names *l)
+static bool has_kochab_library(const struct names *l)
 {
 	for (int i = 0; i < l->n; i++)
 		if (strncmp(l->name[i], "libkochab", 9) == 0)
@@ -244,20 +244,20 @@ bool tool_is_linked(const char *program)
 {
 	static struct names l;
 	struct image f = map_file(program);
-	bool ours = defines(&f, "kbi_boot");
+	bool ours = defines_function(&f, "kbi_boot");
 
 	read_image(&f, &l);
 	unmap_file(&f);
-	if (!ours && !has_ours(&l) && needs_others(&l))
-		loaded(program, &l);
-	return ours || has_ours(&l);
+	if (!ours && !has_kochab_library(&l) && needs_others(&l))
+		list_loaded_libraries(program, &l);
+	return ours || has_kochab_library(&l);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------- */
 
 /* Finds the layers, libkochab-mpi-*.so.0, that are linked with a library in l. Writes the first
  * path to buf and returns their number. */
-static int match(const char *drop_in, const struct names *l, char *buf, size_t size)
+static int find_matching_layers(const char *drop_in, const struct names *l, char *buf, size_t size)
 {
 	const char *slash = strrchr(drop_in, '/');
 	char pattern[PATH_MAX];
@@ -272,7 +272,7 @@ static int match(const char *drop_in, const struct names *l, char *buf, size_t s
 		static struct names its;
 
 		its.n = 0;
-		direct(found.gl_pathv[i], &its);
+		list_direct_libraries(found.gl_pathv[i], &its);
 		for (int k = 0; k < its.n; k++) {
 			if (is_common(its.name[k]) || !has_name(l, its.name[k]))
 				continue;
@@ -309,7 +309,7 @@ static void tell_no_layer(const char *program, const struct names *l)
 		return;
 	}
 	f = map_file(program);
-	if (defines(&f, "MPI_Finalize"))
+	if (defines_function(&f, "MPI_Finalize"))
 		tool_say("%s: statically linked with MPI: a thread that waits for MPI holds up its virtual "
 			"processor", program);
 	unmap_file(&f);
@@ -322,11 +322,11 @@ bool tool_find_mpi(const char *program, const char *drop_in, char *buf, size_t s
 
 	if (kbi_options.mpi == KBI_OPT_MPI_NO)
 		return false;
-	direct(program, &l);
-	n = match(drop_in, &l, buf, size);
+	list_direct_libraries(program, &l);
+	n = find_matching_layers(drop_in, &l, buf, size);
 	if (n == 0 && needs_others(&l)) {
-		loaded(program, &l);
-		n = match(drop_in, &l, buf, size);
+		list_loaded_libraries(program, &l);
+		n = find_matching_layers(drop_in, &l, buf, size);
 	}
 	if (n > 1)
 		tool_say("%s: linked with more than one MPI: its calls go to them as they are", program);

@@ -79,7 +79,7 @@ static void print_foot(bool all)
 		       hidden);
 }
 
-static void usage(void)
+static void print_options_usage(void)
 {
 	printf("usage: kochab options [--all] [--json]\n\n"
 	       "Lists the options of users and operators: environment variable, value now, default, "
@@ -94,7 +94,7 @@ int tool_options(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			usage();
+			print_options_usage();
 			return TOOL_OK;
 		}
 		if (strcmp(argv[i], "--all") == 0) {

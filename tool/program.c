@@ -27,22 +27,22 @@ enum { OUR_CLASS = ELFCLASS32, OUR_BITS = 32 };
 
 enum { SCRIPT_DEPTH = 4, HEAD = 512 };
 
-static int refuse(const char *file, const char *why)
+static int refuse_program(const char *file, const char *why)
 {
 	tool_say("%s: %s", file, why);
 	return TOOL_CANNOT_RUN;
 }
 
-static int plainly(const char *file, const char *why)
+static int say_runs_plainly(const char *file, const char *why)
 {
 	tool_say("%s: %s: it runs without Kochab", file, why);
 	return TOOL_PLAINLY;
 }
 
 /* Handles loaders of another kind, which print that they ignore our library, or do worse. */
-static int alone(const char *file, const char *why)
+static int say_runs_alone(const char *file, const char *why)
 {
-	plainly(file, why);
+	say_runs_plainly(file, why);
 	return TOOL_ALONE;
 }
 
@@ -75,7 +75,7 @@ static ssize_t read_head(const char *file, off_t at, void *buf, size_t size)
 
 /* Writes the interpreter of an ELF file (the loader) to buf. Returns false if it has none. Bad
  * offsets read as none. */
-static bool interpreter(const char *file, const Header *h, char *buf, size_t size)
+static bool read_interpreter(const char *file, const Header *h, char *buf, size_t size)
 {
 	for (unsigned i = 0; i < h->e_phnum; i++) {
 		Segment s;
@@ -108,23 +108,25 @@ static int check_elf(const char *file, const Header *h)
 	if (h->e_ident[EI_CLASS] != OUR_CLASS) {
 		snprintf(why, sizeof(why), "a %d-bit program, and this Kochab is for %d bits",
 			96 - OUR_BITS, OUR_BITS);
-		return alone(file, why);
+		return say_runs_alone(file, why);
 	}
 	if (!tool_self(self, sizeof(self)) || read_head(self, 0, &us, sizeof(us)) != sizeof(us))
 		return 0; /* nothing to compare with: the kernel decides */
 	if (h->e_ident[EI_DATA] != us.e_ident[EI_DATA] || h->e_machine != us.e_machine) {
 		snprintf(why, sizeof(why), "built for another machine (ELF machine %u, this one is %u)",
 			h->e_machine, us.e_machine);
-		return alone(file, why);
+		return say_runs_alone(file, why);
 	}
 	if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
-		return refuse(file, "not a program (an object or core file)");
-	if (!interpreter(file, h, loader, sizeof(loader)))
-		return plainly(file, "statically linked, no library can be loaded into it");
-	if (interpreter(self, &us, our_loader, sizeof(our_loader)) &&
+		return refuse_program(file, "not a program (an object or core file)");
+	if (!read_interpreter(file, h, loader, sizeof(loader)))
+		return say_runs_plainly(file,
+			"statically linked, no library can be loaded into it");
+	if (read_interpreter(self, &us, our_loader, sizeof(our_loader)) &&
 	    is_musl(loader) != is_musl(our_loader))
-		return plainly(file, is_musl(loader) ? "linked with musl, and the drop-in is for glibc"
-						     : "linked with another libc than this Kochab");
+		return say_runs_plainly(file, is_musl(loader) ?
+			"linked with musl, and the drop-in is for glibc" :
+			"linked with another libc than this Kochab");
 	return 0;
 }
 
@@ -138,9 +140,9 @@ static int check_script(const char *file, char *head, int depth)
 
 	interpreter_path[strcspn(interpreter_path, " \t\n")] = '\0';
 	if (*interpreter_path == '\0')
-		return refuse(file, "a script whose #! line names no interpreter");
+		return refuse_program(file, "a script whose #! line names no interpreter");
 	if (depth >= SCRIPT_DEPTH)
-		return refuse(file, "scripts that interpret scripts: too many levels");
+		return refuse_program(file, "scripts that interpret scripts: too many levels");
 	if (stat(interpreter_path, &st) != 0) {
 		tool_say("%s: its interpreter %s: %s", file, interpreter_path, strerror(errno));
 		return TOOL_CANNOT_RUN;
@@ -153,11 +155,14 @@ static int check_script(const char *file, char *head, int depth)
 static int check_rights(const char *file, const struct stat *st)
 {
 	if (st->st_mode & S_ISUID && st->st_uid != getuid())
-		return plainly(file, "has the setuid bit, the loader ignores LD_PRELOAD for it");
+		return say_runs_plainly(file,
+			"has the setuid bit, the loader ignores LD_PRELOAD for it");
 	if (st->st_mode & S_ISGID && st->st_gid != getgid())
-		return plainly(file, "has the setgid bit, the loader ignores LD_PRELOAD for it");
+		return say_runs_plainly(file,
+			"has the setgid bit, the loader ignores LD_PRELOAD for it");
 	if (getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0)
-		return plainly(file, "has file capabilities, the loader ignores LD_PRELOAD for it");
+		return say_runs_plainly(file,
+			"has file capabilities, the loader ignores LD_PRELOAD for it");
 	return 0;
 }
 
@@ -172,15 +177,15 @@ static int check_file(const char *file, int depth)
 	int code;
 
 	if (stat(file, &st) != 0)
-		return refuse(file, strerror(errno));
+		return refuse_program(file, strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return refuse(file, "is a directory");
+		return refuse_program(file, "is a directory");
 	if (!S_ISREG(st.st_mode) || access(file, X_OK) != 0)
-		return refuse(file, "not an executable file");
+		return refuse_program(file, "not an executable file");
 	n = read_head(file, 0, head.text, HEAD);
 	if (n < 0)
 		/* execute-only: the kernel decides */
-		return errno == EACCES ? 0 : refuse(file, strerror(errno));
+		return errno == EACCES ? 0 : refuse_program(file, strerror(errno));
 	if (n >= 2 && memcmp(head.text, "#!", 2) == 0)
 		return check_script(file, head.text, depth);
 	code = check_rights(file, &st);
@@ -188,7 +193,7 @@ static int check_file(const char *file, int depth)
 		return code;
 	if ((size_t)n >= sizeof(head.elf) && memcmp(head.text, ELFMAG, SELFMAG) == 0)
 		return check_elf(file, &head.elf);
-	return refuse(file, "neither an ELF program nor a script with a #! line");
+	return refuse_program(file, "neither an ELF program nor a script with a #! line");
 }
 
 int tool_check_program(const char *program)
@@ -196,14 +201,14 @@ int tool_check_program(const char *program)
 	int code = check_file(program, 0);
 
 	if (code == 0 && !TOOL_HAS_DROP_IN)
-		return alone(program,
+		return say_runs_alone(program,
 			"the drop-in is for glibc, and this Kochab is built with another libc");
 	return code == TOOL_PLAINLY && !TOOL_HAS_DROP_IN ? TOOL_ALONE : code;
 }
 
 /* Searches PATH for a name without slashes. Returns false if there is none; denied: the last file
  * of that name that may not be executed, or "". */
-static bool search(const char *name, char *buf, size_t size, char denied[PATH_MAX])
+static bool search_path(const char *name, char *buf, size_t size, char denied[PATH_MAX])
 {
 	const char *path = getenv("PATH"), *end;
 	struct stat st;
@@ -229,7 +234,7 @@ bool tool_is_in_path(const char *name)
 {
 	char found[PATH_MAX], denied[PATH_MAX];
 
-	return strchr(name, '/') == NULL && search(name, found, sizeof(found), denied);
+	return strchr(name, '/') == NULL && search_path(name, found, sizeof(found), denied);
 }
 
 int tool_look_up(const char *name, char *buf, size_t size)
@@ -242,12 +247,13 @@ int tool_look_up(const char *name, char *buf, size_t size)
 			tool_say("%s: %s", name, strerror(errno));
 			return errno == ENOENT || errno == ENOTDIR ? TOOL_NOT_FOUND : TOOL_CANNOT_RUN;
 		}
-		return snprintf(buf, size, "%s", name) < (int)size ? 0 : refuse(name, "path too long");
+		return snprintf(buf, size, "%s", name) < (int)size ? 0 :
+			refuse_program(name, "path too long");
 	}
-	if (search(name, buf, size, denied))
+	if (search_path(name, buf, size, denied))
 		return 0;
 	if (denied[0] != '\0')
-		return refuse(denied, "not an executable file");
+		return refuse_program(denied, "not an executable file");
 	tool_say("%s: not found in PATH", *name != '\0' ? name : "''");
 	return TOOL_NOT_FOUND;
 }

@@ -35,7 +35,7 @@ static const char *command_of(int pid, char to[COMMAND])
 }
 
 /* Returns for how long the process has run, s. */
-static double up_of(int pid)
+static double uptime_of(int pid)
 {
 	enum { START = 22 };
 	char text[1024];
@@ -68,7 +68,7 @@ static bool has_own_numbers(int pid)
 
 /* Returns whether a virtual processor lives in the process. A forked process has only a copy of the
  * tables. */
-static bool is_its_own(const struct look *l)
+static bool has_own_vps(const struct look *l)
 {
 	if (has_own_numbers(l->pid))
 		return true;
@@ -95,7 +95,7 @@ static const char *option_of(const struct look *l, const char *name, char *to, s
 		o->offset), to, size);
 }
 
-static const char *span(double s, char to[32])
+static const char *format_span(double s, char to[32])
 {
 	unsigned long n = s > 0 ? (unsigned long)s : 0;
 
@@ -108,11 +108,11 @@ static const char *span(double s, char to[32])
 
 /* ---- the processes ---- */
 
-static void list_one(struct look *l, enum look_found found, bool json)
+static void print_process(struct look *l, enum look_found found, bool json)
 {
 	char command[COMMAND], shown[4 * COMMAND + 8], sched[32] = "", up_text[32];
 	const char *body = l->processes ? "process" : "kernel thread";
-	double up = up_of(l->pid);
+	double up = uptime_of(l->pid);
 
 	command_of(l->pid, command);
 	if (found == LOOK_FOUND)
@@ -134,13 +134,13 @@ static void list_one(struct look *l, enum look_found found, bool json)
 	tool_plain(shown, sizeof(shown), command, sizeof(command));
 	if (found == LOOK_FOUND)
 		printf("%7d %8u %4u  %-13s  %-13s  %10s  %s\n", l->pid, l->n, l->n_vps, body, sched,
-			span(up, up_text), shown);
+			format_span(up, up_text), shown);
 	else
 		printf("%7d %8s %4s  %-13s  %-13s  %10s  %s (%s)\n", l->pid, "-", "-", "-", "-",
-			span(up, up_text), shown, l->why);
+			format_span(up, up_text), shown, l->why);
 }
 
-static int list(bool json)
+static int list_processes(bool json)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *d;
@@ -162,12 +162,12 @@ static int list(bool json)
 		if (found == LOOK_FOUND && !look_threads(&l))
 			found = LOOK_DENIED;
 		if (found == LOOK_OTHER || found == LOOK_IDLE ||
-			(found == LOOK_FOUND && !is_body(&l) && is_its_own(&l))) {
+			(found == LOOK_FOUND && !is_body(&l) && has_own_vps(&l))) {
 			if (!title)
 				printf("%7s %8s %4s  %-13s  %-13s  %10s  %s\n", "PID", "THREADS", "VPS", "BODY",
 					"SCHEDULER", "UP", "COMMAND");
 			title = true;
-			list_one(&l, found, json);
+			print_process(&l, found, json);
 		}
 		look_close(&l);
 	}
@@ -194,7 +194,7 @@ static bool is_on_vp(enum kbi_task_kind kind)
 
 /* Returns the number by which the program knows the thread (gettid); 0: the thread has no
  * number. */
-static uint32_t number_of(const struct kb_thread *t)
+static uint32_t number_of_thread(const struct kb_thread *t)
 {
 	return t->posix != NULL ? a_load_rlx(&t->number) : 0;
 }
@@ -207,8 +207,8 @@ static void print_row(const struct row *r)
 
 	if (is_on_vp(kind))
 		snprintf(vp, sizeof(vp), "%u", kbi_state_vp(a_load_rlx(&r->t->task.state)));
-	if (number_of(r->t) != 0)
-		snprintf(number, sizeof(number), "%u", number_of(r->t));
+	if (number_of_thread(r->t) != 0)
+		snprintf(number, sizeof(number), "%u", number_of_thread(r->t));
 	if (r->charged != NULL)
 		snprintf(cpu, sizeof(cpu), "%10.3f  ", 1e-9 * (double)r->charged[r->t->task.index]);
 	look_words(r->wait, words, sizeof(words));
@@ -227,8 +227,8 @@ static void json_row(const struct row *r)
 
 	printf("{\"index\": %u, \"state\": \"%s\", \"name\": ", r->t->task.index, look_state(r->t));
 	tool_json_string(look_name(r->t, name));
-	if (number_of(r->t) != 0)
-		printf(", \"number\": %u", number_of(r->t));
+	if (number_of_thread(r->t) != 0)
+		printf(", \"number\": %u", number_of_thread(r->t));
 	if (is_on_vp(look_kind(r->t)))
 		printf(", \"vp\": %u", kbi_state_vp(a_load_rlx(&r->t->task.state)));
 	if (tid != 0)
@@ -253,7 +253,7 @@ static void print_head(const struct look *l, const char *what)
 	const char *comma = "";
 
 	if (l->core < 0) {
-		span(up_of(l->pid), up_text);
+		format_span(uptime_of(l->pid), up_text);
 		command_of(l->pid, command);
 	}
 	printf("%s", tool_plain(shown, sizeof(shown), l->core < 0 ? command : what, COMMAND));
@@ -306,7 +306,7 @@ static void show_threads(const struct look *l, const struct look_wait *wait, boo
 	free(charged);
 }
 
-static int show(const char *what, bool json)
+static int show_process_or_core(const char *what, bool json)
 {
 	char *end;
 	long pid = strtol(what, &end, 10);
@@ -318,7 +318,7 @@ static int show(const char *what, bool json)
 
 	if (found != LOOK_FOUND || !look_threads(&l)) {
 		tool_say("ps: %s: %s", what, l.why);
-	} else if (l.core < 0 && !is_its_own(&l)) {
+	} else if (l.core < 0 && !has_own_vps(&l)) {
 		tool_say("ps: %s: it was forked from a program on Kochab, and runs on kernel threads",
 			what);
 	} else if ((wait = look_waits(&l)) == NULL) {
@@ -334,7 +334,7 @@ static int show(const char *what, bool json)
 	return code;
 }
 
-static void usage(FILE *out)
+static void print_ps_usage(FILE *out)
 {
 	fprintf(out, "usage: kochab ps [--json] [PID | CORE]\n\n"
 		     "Without an argument: the processes that run on Kochab and that this user may look "
@@ -352,7 +352,7 @@ int tool_ps(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			usage(stdout);
+			print_ps_usage(stdout);
 			return TOOL_OK;
 		}
 		if (strcmp(argv[i], "--json") == 0) {
@@ -368,5 +368,5 @@ int tool_ps(int argc, char **argv)
 			what = argv[i];
 		}
 	}
-	return what != NULL ? show(what, json) : list(json);
+	return what != NULL ? show_process_or_core(what, json) : list_processes(json);
 }

@@ -18,7 +18,7 @@
 #define DROP_IN "libkochab-posix.so.0"
 #define ALLOCATOR "libkochab-malloc.so.0"
 
-static void usage_row(const struct kbi_option *o)
+static void print_usage_row(const struct kbi_option *o)
 {
 	bool measured = (o->type == KBI_OPTION_TIME || o->type == KBI_OPTION_SIZE) && o->def != 0;
 	char name[32], text[64], allowed[128];
@@ -35,7 +35,7 @@ static void usage_row(const struct kbi_option *o)
 	       measured ? o->unit : "");
 }
 
-static void usage(void)
+static void print_run_usage(void)
 {
 	unsigned hidden = 0;
 
@@ -47,7 +47,7 @@ static void usage(void)
 		printf("\n%s:\n\n", tool_tier_heading(tier));
 		for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++) {
 			if (o->tier == tier)
-				usage_row(o);
+				print_usage_row(o);
 		}
 	}
 	for (const struct kbi_option *o = kbi_option_table; o->name != NULL; o++)
@@ -186,7 +186,7 @@ bool tool_find_drop_in(char *buf, size_t size)
 
 /* Writes old without another library of that name to buf: with two copies, each would have half of
  * the threads. */
-static void without(const char *ours, const char *old, char *buf)
+static void copy_without_library(const char *ours, const char *old, char *buf)
 {
 	char *to = buf;
 
@@ -213,7 +213,7 @@ void tool_drop_preload(void)
 
 	if (others == NULL)
 		return;
-	without(DROP_IN, old, others);
+	copy_without_library(DROP_IN, old, others);
 	if (*others != '\0')
 		setenv("LD_PRELOAD", others, 1);
 	else
@@ -239,7 +239,7 @@ static bool find_allocator(const char *drop_in, char *buf, size_t size)
  * libraries, which lies at most four below the root; for any other loader there is no such file,
  * and it goes on without. Returns false if this libc does not do so, has no such folder, or does
  * not find our own library that way. */
-static bool glibc_only(const char *library, char *buf, size_t size)
+static bool write_glibc_only_path(const char *library, char *buf, size_t size)
 {
 	static const char way[] = "/$LIB/../../../..";
 	char libc[PATH_MAX], path[PATH_MAX + sizeof(way)];
@@ -260,7 +260,7 @@ static bool set_preload(const char *library, bool behind)
 	char *rest, *joined = NULL, guarded[PATH_MAX];
 	bool ok;
 
-	if (glibc_only(library, guarded, sizeof(guarded)))
+	if (write_glibc_only_path(library, guarded, sizeof(guarded)))
 		library = guarded;
 	if (strpbrk(library, " :") != NULL) {
 		tool_say("%s: a path with a space or colon cannot stand in LD_PRELOAD", library);
@@ -268,7 +268,7 @@ static bool set_preload(const char *library, bool behind)
 	}
 	if (old == NULL || (rest = malloc(strlen(old) + 1)) == NULL)
 		return setenv("LD_PRELOAD", library, 1) == 0;
-	without(strrchr(library, '/') + 1, old, rest);
+	copy_without_library(strrchr(library, '/') + 1, old, rest);
 	first = behind ? rest : library;
 	second = behind ? library : rest;
 	if (asprintf(&joined, "%s%s%s", first, *rest != '\0' ? ":" : "", second) < 0)
@@ -328,7 +328,7 @@ static bool set_libraries(const char *program, bool plain)
 	if (!tool_find_drop_in(library, sizeof(library)))
 		return false;
 	if (plain && (kbi_options.children == KBI_OPT_CHILDREN_NO ||
-		!glibc_only(library, guarded, sizeof(guarded))))
+		!write_glibc_only_path(library, guarded, sizeof(guarded))))
 		return true;
 	if (kbi_options.malloc == KBI_OPT_MALLOC_KOCHAB &&
 	    (!find_allocator(library, allocator, sizeof(allocator)) || !set_preload(allocator, false)))
@@ -348,7 +348,7 @@ int tool_run(int argc, char **argv)
 			break;
 		}
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			usage();
+			print_run_usage();
 			return TOOL_OK;
 		}
 		if (strncmp(argv[i], "--", 2) != 0) {

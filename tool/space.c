@@ -24,7 +24,7 @@ static const char *const type_names[] = {
 	"?", "memory", "event", "channel", "semaphore", "mutex", "condition", "rwlock", "barrier",
 };
 
-static const char *reason(int e)
+static const char *reason_of_error(int e)
 {
 	switch (e) {
 	case EBADMSG: return "it is no space, damaged or cut short";
@@ -72,7 +72,7 @@ static unsigned count_processes(const struct view *v)
 }
 
 /* Returns names that other programs have given as they may be shown; valid until the next call. */
-static const char *shown(const char *name, size_t most)
+static const char *shown_name(const char *name, size_t most)
 {
 	static char text[4 * 256 + 1];
 
@@ -82,7 +82,8 @@ static const char *shown(const char *name, size_t most)
 /* ---- list ------------------------------------------------------------------------------------ */
 
 /* Lists a file of a folder: its space is asked for by this name. */
-static void list_one(int folder, const char *file, const char *name, const char *path, bool json)
+static void list_space_file(int folder, const char *file, const char *name, const char *path,
+	bool json)
 {
 	struct view v;
 	int e = open_view(folder, file, &v);
@@ -96,7 +97,7 @@ static void list_one(int folder, const char *file, const char *name, const char 
 		tool_json_string(path);
 		if (e) {
 			printf(", \"error\": ");
-			tool_json_string(reason(e));
+			tool_json_string(reason_of_error(e));
 			puts("}");
 		} else {
 			printf(", \"size\": %" PRIu64 ", \"used\": %" PRIu64 ", \"limit\": %" PRIu64, size,
@@ -104,10 +105,10 @@ static void list_one(int folder, const char *file, const char *name, const char 
 			printf(", \"processes\": %u, \"objects\": %u}\n", n, a_load_rlx(&v.head.n_things));
 		}
 	} else if (e) {
-		printf("%-24s %s\n", shown(name, SIZE_MAX), reason(e));
+		printf("%-24s %s\n", shown_name(name, SIZE_MAX), reason_of_error(e));
 	} else {
-		printf("%-24s %8" PRIu64 " KiB of %8" PRIu64 ", ", shown(name, SIZE_MAX), size / 1024,
-			v.head.limit / 1024);
+		printf("%-24s %8" PRIu64 " KiB of %8" PRIu64 ", ", shown_name(name, SIZE_MAX),
+			size / 1024, v.head.limit / 1024);
 		printf("%u process%s, %u objects\n", n, n == 1 ? "" : "es", a_load_rlx(&v.head.n_things));
 	}
 	if (!e)
@@ -145,8 +146,8 @@ static void list_files(DIR *dir, enum kbi_space_place place, uint32_t user, bool
 			strcmp(d->d_name, "..") == 0 ||
 			kbi_space_place_path(place, name, user, path, sizeof path))
 			continue;
-		list_one(dirfd(dir), d->d_name, leads_to(name, dirfd(dir), d->d_name) ? name : path,
-			path, json);
+		list_space_file(dirfd(dir), d->d_name,
+			leads_to(name, dirfd(dir), d->d_name) ? name : path, path, json);
 	}
 	closedir(dir);
 }
@@ -197,7 +198,7 @@ static void list_others(const char *in, const char *prefix, enum kbi_space_place
 		closedir(dir);
 }
 
-static int list(bool json)
+static int list_spaces(bool json)
 {
 	DIR *shared = opendir(KBI_SPACE_PLACE_SHARED);
 
@@ -232,7 +233,7 @@ static void show_thing(const struct kbi_space_thing *t)
 {
 	unsigned type = t->type < sizeof type_names / sizeof *type_names ? t->type : 0;
 
-	printf("  %-10s %s: ", type_names[type], shown(t->name, KBI_SPACE_NAME));
+	printf("  %-10s %s: ", type_names[type], shown_name(t->name, KBI_SPACE_NAME));
 	switch (t->type) {
 	case KBI_SPACE_MEMORY:
 		printf("%" PRIu64 " bytes at offset %" PRIu64, t->capacity, t->buffer);
@@ -289,18 +290,18 @@ static void show_things(const struct view *v)
 	}
 }
 
-static int inspect(const char *name)
+static int inspect_space(const char *name)
 {
 	struct view v;
 	struct kbi_space_proc p;
 	int e = open_view(-1, name, &v);
 
 	if (e) {
-		tool_say("space: %s: %s", name, reason(e));
+		tool_say("space: %s: %s", name, reason_of_error(e));
 		return TOOL_FAILED;
 	}
-	printf("%s: ", shown(name, SIZE_MAX));
-	printf("made by Kochab %s, layout %u\n", shown(v.head.build, sizeof v.head.build),
+	printf("%s: ", shown_name(name, SIZE_MAX));
+	printf("made by Kochab %s, layout %u\n", shown_name(v.head.build, sizeof v.head.build),
 		v.head.layout);
 	printf("  %" PRIu64 " bytes, %" PRIu64 " in use, may grow to %" PRIu64,
 		a_load_rlx(&v.head.size), a_load_rlx(&v.head.used), v.head.limit);
@@ -308,8 +309,8 @@ static int inspect(const char *name)
 	printf("  %u processes died in it\n", a_load_rlx(&v.head.crashes));
 	for (unsigned i = 0; i < KBI_SPACE_PROCS; i++)
 		if (read_proc(&v, i, &p))
-			printf("  #%u process %u %s%s\n", i, a_load_rlx(&p.pid), shown(p.name, sizeof p.name),
-			       is_alive(&p) ? "" : ", dead");
+			printf("  #%u process %u %s%s\n", i, a_load_rlx(&p.pid),
+				shown_name(p.name, sizeof p.name), is_alive(&p) ? "" : ", dead");
 	show_things(&v);
 	close(v.fd);
 	return TOOL_OK;
@@ -337,13 +338,13 @@ static int remove_space(const char *name, bool force)
 	if (!e)
 		e = kb_space_unlink(name);
 	if (e) {
-		tool_say("space: %s: %s", name, reason(e));
+		tool_say("space: %s: %s", name, reason_of_error(e));
 		return TOOL_FAILED;
 	}
 	return TOOL_OK;
 }
 
-static int usage(FILE *out, int code)
+static int print_space_usage(FILE *out, int code)
 {
 	fprintf(out, "usage: kochab space list [--json]\n"
 		     "       kochab space inspect NAME\n"
@@ -372,7 +373,7 @@ int tool_space(int argc, char **argv)
 	int code = TOOL_OK;
 
 	if (asks_for_help(what) || (is_command(what) && asks_for_help(more)))
-		return usage(stdout, TOOL_OK);
+		return print_space_usage(stdout, TOOL_OK);
 	if (*what && !is_command(what)) {
 		tool_say("space: %s: no such %s; 'kochab space --help' lists them", what,
 			*what == '-' ? "option" : "command");
@@ -383,11 +384,11 @@ int tool_space(int argc, char **argv)
 		return TOOL_USAGE;
 	}
 	if (is_list && argc == 2 + option)
-		return list(option);
+		return list_spaces(option);
 	if (strcmp(what, "inspect") == 0 && argc == 3)
-		return inspect(more);
+		return inspect_space(more);
 	if (!is_remove || argc < 3 + option)
-		return usage(stderr, TOOL_USAGE);
+		return print_space_usage(stderr, TOOL_USAGE);
 	for (int i = 2 + option; i < argc; i++)
 		if (remove_space(argv[i], option) != TOOL_OK)
 			code = TOOL_FAILED;

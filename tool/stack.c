@@ -126,7 +126,7 @@ static int print_all(const struct look *l, const struct asked *a)
 	return TOOL_OK;
 }
 
-static int work(const struct asked *a)
+static int print_backtraces(const struct asked *a)
 {
 	struct look l;
 	enum look_found found = a->is_pid ? look_open(&l, (int)strtol(a->what, NULL, 10)) :
@@ -141,7 +141,7 @@ static int work(const struct asked *a)
 
 /* Ends this command, whose child was ended by a signal. After signals from outside it ends the same
  * way, as where nobody reads its output. */
-static int told_end(int sig)
+static int end_like_child(int sig)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
 
@@ -161,7 +161,7 @@ static int told_end(int sig)
 }
 
 /* Runs the work in the child. If the child is stopped from outside, its traced threads go on. */
-static int work_apart(const struct asked *a)
+static int print_backtraces_in_child(const struct asked *a)
 {
 	pid_t child;
 	int status;
@@ -173,7 +173,7 @@ static int work_apart(const struct asked *a)
 		int code;
 
 		setrlimit(RLIMIT_CPU, &limit);
-		code = work(a);
+		code = print_backtraces(a);
 		if (fflush(stdout) != 0)
 			code = TOOL_FAILED;
 		_exit(code);
@@ -184,10 +184,10 @@ static int work_apart(const struct asked *a)
 	}
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	return told_end(WTERMSIG(status));
+	return end_like_child(WTERMSIG(status));
 }
 
-static void usage(FILE *out)
+static void print_stack_usage(FILE *out)
 {
 	fprintf(out, "usage: kochab stack [--all] PID | CORE [THREAD]\n\n"
 		     "Backtraces of a program's threads, also of one that is stuck or stopped; THREAD is "
@@ -205,7 +205,7 @@ int tool_stack(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			usage(stdout);
+			print_stack_usage(stdout);
 			return TOOL_OK;
 		}
 		if (strcmp(argv[i], "--all") == 0) {
@@ -225,9 +225,9 @@ int tool_stack(int argc, char **argv)
 		}
 	}
 	if (a.what == NULL) {
-		usage(stderr);
+		print_stack_usage(stderr);
 		return TOOL_USAGE;
 	}
 	a.is_pid = strtol(a.what, &end, 10) > 0 && *end == '\0';
-	return work_apart(&a);
+	return print_backtraces_in_child(&a);
 }

@@ -316,7 +316,7 @@ void stack_unwind(const struct look *l, struct stack_trace *trace)
 
 /* Returns a name of C++ as the source has it, to be freed; NULL: it is none, or there is no
  * libstdc++ here. */
-static char *demangled(const char *name)
+static char *demangled_name(const char *name)
 {
 	enum { LONGEST = 4096 };
 	static char *(*demangle)(const char *name, char *to, size_t *size, int *status);
@@ -337,7 +337,7 @@ static char *demangled(const char *name)
 static void add_name(const char *name, uint64_t off, char *to, size_t size)
 {
 	enum { MOST = 400 };
-	char shown[4 * MOST + 8], *source = demangled(name);
+	char shown[4 * MOST + 8], *source = demangled_name(name);
 
 	snprintf(to, size, "%s+%#llx", tool_plain(shown, sizeof(shown), source != NULL ? source : name,
 		MOST), (unsigned long long)off);

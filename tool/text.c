@@ -9,7 +9,7 @@
 
 /* Returns the length of the character that begins at s, of n bytes at least 1; 0: it is no
  * UTF-8. */
-static size_t character(const unsigned char *s, size_t n, uint32_t *code)
+static size_t character_length(const unsigned char *s, size_t n, uint32_t *code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 :
@@ -29,7 +29,7 @@ static size_t character(const unsigned char *s, size_t n, uint32_t *code)
 
 /* Returns whether a terminal would obey it, or show the following text elsewhere: controls, marks
  * of direction, line ends. */
-static bool commands(uint32_t code)
+static bool is_terminal_command(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c ||
 		(code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
@@ -47,21 +47,21 @@ struct piece {
 	bool is_harmless;
 };
 
-static struct piece begin(const char *text, size_t n)
+static struct piece begin_pieces(const char *text, size_t n)
 {
 	return (struct piece){ .at = (const unsigned char *)text,
 		.end = (const unsigned char *)text + n };
 }
 
-static bool next(struct piece *p)
+static bool next_piece(struct piece *p)
 {
 	if (p->at == p->end)
 		return false;
 	p->code = 0;
 	p->text = p->at;
-	p->length = character(p->at, (size_t)(p->end - p->at), &p->code);
+	p->length = character_length(p->at, (size_t)(p->end - p->at), &p->code);
 	p->is_character = p->length > 0;
-	p->is_harmless = p->is_character && !commands(p->code);
+	p->is_harmless = p->is_character && !is_terminal_command(p->code);
 	p->length += !p->is_character;
 	p->at += p->length;
 	return true;
@@ -69,10 +69,10 @@ static bool next(struct piece *p)
 
 const char *tool_plain(char *to, size_t size, const char *text, size_t most)
 {
-	struct piece p = begin(text, strnlen(text, most));
+	struct piece p = begin_pieces(text, strnlen(text, most));
 	size_t at = 0;
 
-	while (at + 5 <= size && next(&p)) {
+	while (at + 5 <= size && next_piece(&p)) {
 		if (p.is_harmless) {
 			memcpy(to + at, p.text, p.length);
 			at += p.length;
@@ -87,10 +87,10 @@ const char *tool_plain(char *to, size_t size, const char *text, size_t most)
 
 void tool_json(FILE *out, const char *text)
 {
-	struct piece p = begin(text, strlen(text));
+	struct piece p = begin_pieces(text, strlen(text));
 
 	fputc('"', out);
-	while (next(&p)) {
+	while (next_piece(&p)) {
 		if (p.code == '"' || p.code == '\\')
 			fprintf(out, "\\%c", (int)p.code);
 		else if (!p.is_character)
@@ -118,9 +118,9 @@ void tool_json_number(FILE *out, double x)
 
 void tool_html(FILE *out, const char *text)
 {
-	struct piece p = begin(text, strlen(text));
+	struct piece p = begin_pieces(text, strlen(text));
 
-	while (next(&p)) {
+	while (next_piece(&p)) {
 		if (!p.is_harmless)
 			fputs("&#xfffd;", out);
 		else if (strchr("<>&\"'", (int)p.code))

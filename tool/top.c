@@ -31,7 +31,7 @@ static volatile sig_atomic_t stopped;
 static struct termios before;
 static bool on_terminal;
 
-static void drop(struct sample *s)
+static void drop_sample(struct sample *s)
 {
 	look_close(&s->l);
 	free(s->wait);
@@ -39,7 +39,7 @@ static void drop(struct sample *s)
 	*s = (struct sample){ .l.core = -1 };
 }
 
-static bool take(struct sample *s, int pid)
+static bool take_sample(struct sample *s, int pid)
 {
 	enum look_found found = look_open(&s->l, pid);
 
@@ -53,7 +53,7 @@ static bool take(struct sample *s, int pid)
 	if (s->wait != NULL)
 		return true;
 	tool_say("top: %d: %s", pid, *s->l.why != '\0' ? s->l.why : strerror(ENOMEM));
-	drop(s);
+	drop_sample(s);
 	return false;
 }
 
@@ -222,14 +222,14 @@ static void print_all(const struct sample *s, const struct sample *old)
 
 /* ---- the terminal ---- */
 
-static void stop(int sig)
+static void on_stop_signal(int sig)
 {
 	stopped = sig;
 }
 
 static void begin_terminal(void)
 {
-	struct sigaction sa = { .sa_handler = stop };
+	struct sigaction sa = { .sa_handler = on_stop_signal };
 	struct termios raw;
 
 	sigaction(SIGINT, &sa, NULL);
@@ -251,7 +251,7 @@ static void end_terminal(void)
 }
 
 /* Waits. Returns false if the command is to end. */
-static bool wait_for(double seconds)
+static bool wait_for_key(double seconds)
 {
 	double end = tool_now() + seconds;
 	struct pollfd p = { STDIN_FILENO, POLLIN, 0 };
@@ -269,11 +269,11 @@ static bool wait_for(double seconds)
 	return false;
 }
 
-static int watch(int pid, double delay, bool once)
+static int watch_program(int pid, double delay, bool once)
 {
 	struct sample s[2];
 	unsigned i = 0;
-	bool goes_on = take(&s[0], pid);
+	bool goes_on = take_sample(&s[0], pid);
 	int code = goes_on ? TOOL_OK : TOOL_FAILED;
 
 	if (!goes_on)
@@ -282,10 +282,10 @@ static int watch(int pid, double delay, bool once)
 	begin_terminal();
 	if (once)
 		on_terminal = false;
-	while (goes_on && wait_for(delay)) {
+	while (goes_on && wait_for_key(delay)) {
 		i = 1 - i;
-		drop(&s[i]);
-		goes_on = take(&s[i], pid);
+		drop_sample(&s[i]);
+		goes_on = take_sample(&s[i], pid);
 		if (goes_on)
 			print_all(&s[i], &s[1 - i]);
 		else
@@ -296,12 +296,12 @@ static int watch(int pid, double delay, bool once)
 			printf("\n");
 	}
 	end_terminal();
-	drop(&s[0]);
-	drop(&s[1]);
+	drop_sample(&s[0]);
+	drop_sample(&s[1]);
 	return code;
 }
 
-static void usage(FILE *out)
+static void print_top_usage(FILE *out)
 {
 	fprintf(out, "usage: kochab top [--once] [-d SECONDS] PID\n\n"
 		     "What a program on Kochab does, looked at from outside every SECONDS (2): its virtual "
@@ -320,7 +320,7 @@ int tool_top(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			usage(stdout);
+			print_top_usage(stdout);
 			return TOOL_OK;
 		}
 		if (strcmp(argv[i], "--once") == 0) {
@@ -340,8 +340,8 @@ int tool_top(int argc, char **argv)
 		}
 	}
 	if (pid == 0) {
-		usage(stderr);
+		print_top_usage(stderr);
 		return TOOL_USAGE;
 	}
-	return watch((int)pid, delay, once);
+	return watch_program((int)pid, delay, once);
 }
