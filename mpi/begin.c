@@ -50,7 +50,7 @@ void kbm_lent(bool lent)
 
 /* ---- collective calls ------------------------------------------------------------------------ */
 
-static bool reaches_beyond(MPI_Group group)
+static bool has_foreign_ranks(MPI_Group group)
 {
 	MPI_Group world;
 	int n = 0, *from, *to;
@@ -73,7 +73,7 @@ static bool reaches_beyond(MPI_Group group)
 
 /* Returns whether comm reaches processes of another MPI_COMM_WORLD, which have chosen the form of
  * their calls by themselves. All ranks get an equal answer. */
-static bool is_foreign(MPI_Comm comm)
+static bool is_foreign_comm(MPI_Comm comm)
 {
 	MPI_Group group;
 	int inter = 0;
@@ -81,12 +81,12 @@ static bool is_foreign(MPI_Comm comm)
 
 	if (kbm_real.Comm_group(comm, &group))
 		return true;
-	beyond = reaches_beyond(group);
+	beyond = has_foreign_ranks(group);
 	kbm_real.Group_free(&group);
 	kbm_real.Comm_test_inter(comm, &inter);
 	if (beyond || !inter || kbm_real.Comm_remote_group(comm, &group))
 		return beyond;
-	beyond = reaches_beyond(group);
+	beyond = has_foreign_ranks(group);
 	kbm_real.Group_free(&group);
 	return beyond;
 }
@@ -96,12 +96,12 @@ bool kbm_is_blocking(MPI_Comm comm)
 	if (!kbm_layer.nonblocking || kbm_inside)
 		return true;
 	return kbi_unlikely(a_load_rlx(&kbm_layer.dynamic)) && comm != MPI_COMM_NULL &&
-	       is_foreign(comm);
+	       is_foreign_comm(comm);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static uint64_t option(const char *name)
+static uint64_t value_of_option(const char *name)
 {
 	uint64_t value = 0;
 
@@ -132,7 +132,7 @@ static bool is_drop_in(void)
 
 /* Fixes the settings. before: the number of threads when MPI_Init began. If it was 1, the threads
  * that have come since are MPI's. */
-static void begin(uint32_t before)
+static void fix_layer_settings(uint32_t before)
 {
 	MPI_Comm parent = MPI_COMM_NULL;
 	uint32_t now;
@@ -144,8 +144,9 @@ static void begin(uint32_t before)
 	kbm_real.Comm_get_parent(&parent);
 	if (parent != MPI_COMM_NULL)
 		a_store_rlx(&kbm_layer.dynamic, 1);
-	kbm_layer.poll_ns = option("mpi_poll") == UINT32_MAX ? UINT64_MAX : option("mpi_poll") * 1000;
-	kbm_layer.tell_ns = option("mpi_tell") * 1000000000;
+	kbm_layer.poll_ns = value_of_option("mpi_poll") == UINT32_MAX ? UINT64_MAX :
+		value_of_option("mpi_poll") * 1000;
+	kbm_layer.tell_ns = value_of_option("mpi_tell") * 1000000000;
 	now = kb_thread_count();
 	a_store_rlx(&helpers, before == 1 && now > 1 ? now - 1 : 0);
 	if (before == 1)
@@ -166,7 +167,7 @@ KBM_API int PMPI_Init(int *argc, char ***argv)
 	kbm_inside++;
 	e = kbm_real.Init(argc, argv);
 	if (e == MPI_SUCCESS)
-		begin(before);
+		fix_layer_settings(before);
 	kbm_inside--;
 	return e;
 }
@@ -179,7 +180,7 @@ KBM_API int PMPI_Init_thread(int *argc, char ***argv, int required, int *provide
 	kbm_inside++;
 	e = kbm_real.Init_thread(argc, argv, required, provided);
 	if (e == MPI_SUCCESS)
-		begin(before);
+		fix_layer_settings(before);
 	kbm_inside--;
 	return e;
 }

@@ -68,7 +68,7 @@ static bool test_probe(struct kbm_wait *w)
 	return flag || w->error;
 }
 
-static int probe(struct probe *p, const char *call)
+static int wait_for_probe(struct probe *p, const char *call)
 {
 	p->wait = (struct kbm_wait){ .test = test_probe, .call = call, .deadline = KB_FOREVER,
 				     .peer = p->source, .tag = p->tag,
@@ -83,7 +83,7 @@ KBM_API int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 	struct probe p = { .comm = comm, .source = source, .tag = tag, .status = status };
 
 	return kbm_straight() || source == MPI_PROC_NULL ? kbm_real.Probe(source, tag, comm, status) :
-							   probe(&p, "MPI_Probe");
+							   wait_for_probe(&p, "MPI_Probe");
 }
 
 KBM_API int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message,
@@ -94,7 +94,7 @@ KBM_API int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message
 
 	return kbm_straight() || source == MPI_PROC_NULL ?
 		       kbm_real.Mprobe(source, tag, comm, message, status) :
-		       probe(&p, "MPI_Mprobe");
+		       wait_for_probe(&p, "MPI_Mprobe");
 }
 
 /* Returns whether a receive must probe first. MPICH reports the errors of a receive request to
@@ -114,7 +114,7 @@ static int await_message(int source, int tag, MPI_Comm comm, const char *call)
 {
 	struct probe p = { .comm = comm, .source = source, .tag = tag, .status = MPI_STATUS_IGNORE };
 
-	return probe(&p, call);
+	return wait_for_probe(&p, call);
 }
 
 /* ---- many requests --------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ struct all {
 
 /* Completes the statuses. If some requests have failed, MPI_ERR_PENDING stays at requests that are
  * neither complete nor failed. */
-static void settle(struct all *a)
+static void complete_statuses(struct all *a)
 {
 	if (a->status == MPI_STATUSES_IGNORE)
 		return;
@@ -153,7 +153,7 @@ static void settle(struct all *a)
 			a->status[i].MPI_ERROR = MPI_SUCCESS;
 }
 
-static void keep(struct all *a, int done)
+static void store_statuses(struct all *a, int done)
 {
 	if (a->status == MPI_STATUSES_IGNORE)
 		return;
@@ -172,9 +172,9 @@ static bool test_all(struct kbm_wait *w)
 	for (;;) {
 		w->error = kbm_real.Testsome(a->n, a->requests, &done, a->index, a->part);
 		if ((!w->error || w->error == MPI_ERR_IN_STATUS) && done != MPI_UNDEFINED)
-			keep(a, done);
+			store_statuses(a, done);
 		if (w->error || done == MPI_UNDEFINED) { /* no request is active */
-			settle(a);
+			complete_statuses(a);
 			return true;
 		}
 		if (!done)

@@ -16,7 +16,7 @@
 static __typeof__(kbm_real.Ialltoallv) ialltoallv;
 static __typeof__(kbm_real.Ialltoallw) ialltoallw;
 
-static int sides(MPI_Comm comm)
+static int count_partners(MPI_Comm comm)
 {
 	int n = 0, inter = 0;
 
@@ -42,7 +42,7 @@ static int ialltoallv_mended(const void *from, const int n[], const int out[], M
 
 	if (kbi_likely(sends && receives))
 		return ialltoallv(from, n, out, type, to, m, in, as, comm, request);
-	zeros = calloc((size_t)sides(comm) + 1, sizeof(*zeros));
+	zeros = calloc((size_t)count_partners(comm) + 1, sizeof(*zeros));
 	if (!zeros)
 		return MPI_ERR_NO_MEM;
 	e = ialltoallv(from, sends ? n : zeros, out, type, to, receives ? m : zeros, in, as, comm,
@@ -76,7 +76,7 @@ static int ialltoallw_mended(const void *from, const int n[], const int out[],
 			     const MPI_Datatype types[], void *to, const int m[], const int in[],
 			     const MPI_Datatype as[], MPI_Comm comm, MPI_Request *request)
 {
-	int count = sides(comm), e;
+	int count = count_partners(comm), e;
 	int *sends = from == MPI_IN_PLACE ? NULL : mend_counts(n, types, count),
 	    *receives = mend_counts(m, as, count);
 

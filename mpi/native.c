@@ -13,7 +13,7 @@ struct all {
 	MPI_Status *status;
 };
 
-static bool test_one(struct kbm_wait *w)
+static bool test_request(struct kbm_wait *w)
 {
 	struct all *a = kbi_container(w, struct all, wait);
 	int flag = 0;
@@ -42,7 +42,7 @@ static bool test_all(struct kbm_wait *w)
 }
 
 /* Tests until the deadline, in the program's only thread. */
-static bool ask_until(struct all *a, uint64_t deadline)
+static bool test_until_deadline(struct all *a, uint64_t deadline)
 {
 	bool done;
 
@@ -51,11 +51,11 @@ static bool ask_until(struct all *a, uint64_t deadline)
 	return done;
 }
 
-static int wait_until(struct all *a, uint64_t deadline)
+static int wait_for_requests(struct all *a, uint64_t deadline)
 {
 	a->wait.deadline = deadline;
 	if (deadline && kbm_straight())
-		return ask_until(a, deadline) ? a->wait.error : KB_MPI_TIMEDOUT;
+		return test_until_deadline(a, deadline) ? a->wait.error : KB_MPI_TIMEDOUT;
 	if (a->wait.test(&a->wait))
 		return a->wait.error;
 	return deadline == 0 || kbm_wait(&a->wait) ? KB_MPI_TIMEDOUT : a->wait.error;
@@ -63,10 +63,10 @@ static int wait_until(struct all *a, uint64_t deadline)
 
 KBM_API int kb_mpi_wait(MPI_Request *request, MPI_Status *status, uint64_t deadline)
 {
-	struct all a = { .wait = { .test = test_one, .call = "kb_mpi_wait" }, .n = 1,
+	struct all a = { .wait = { .test = test_request, .call = "kb_mpi_wait" }, .n = 1,
 			 .requests = request, .status = status };
 
-	return wait_until(&a, deadline);
+	return wait_for_requests(&a, deadline);
 }
 
 KBM_API int kb_mpi_waitall(int n, MPI_Request requests[], MPI_Status statuses[], uint64_t deadline)
@@ -74,5 +74,5 @@ KBM_API int kb_mpi_waitall(int n, MPI_Request requests[], MPI_Status statuses[],
 	struct all a = { .wait = { .test = test_all, .call = "kb_mpi_waitall" }, .n = n,
 			 .requests = requests, .status = statuses };
 
-	return wait_until(&a, deadline);
+	return wait_for_requests(&a, deadline);
 }

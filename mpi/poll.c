@@ -75,7 +75,7 @@ static KBI_NORETURN void no_memory(void)
 	abort();
 }
 
-static void make_room(struct table *t, bool requests)
+static void grow_wait_table(struct table *t, bool requests)
 {
 	int room = t->room ? t->room * 2 : WINDOW;
 
@@ -89,23 +89,23 @@ static void make_room(struct table *t, bool requests)
 	t->room = room;
 }
 
-static void add(struct kbm_wait *w)
+static void add_wait(struct kbm_wait *w)
 {
 	struct table *t = w->test ? &mine.others : &mine.requests;
 
-	make_room(t, !w->test);
+	grow_wait_table(t, !w->test);
 	if (!w->test)
 		mine.request[t->n] = w->request;
 	t->wait[t->n++] = w;
 }
 
-static void take_in(void)
+static void collect_inbox(void)
 {
 	struct kbm_wait *w, *next, *oldest = NULL;
 
 	if (!a_load_rlx(&poller.inbox))
 		return;
-	/* acquire: pairs with the release in push */
+	/* acquire: pairs with the release in push_wait */
 	for (w = a_xchg_acq(&poller.inbox, NULL); w; w = next) {
 		next = w->next;
 		w->next = oldest;
@@ -113,22 +113,22 @@ static void take_in(void)
 	}
 	for (w = oldest; w; w = next) {
 		next = w->next;
-		add(w);
+		add_wait(w);
 	}
 }
 
-static void push(struct kbm_wait *w)
+static void push_wait(struct kbm_wait *w)
 {
 	void *head = a_load_rlx(&poller.inbox);
 
 	do
 		w->next = head;
-	/* release: pairs with the acquire in take_in */
+	/* release: pairs with the acquire in collect_inbox */
 	while (!a_cas_rel(&poller.inbox, &head, (void *)w));
 }
 
 /* Empties a place. MPI passes over its null request. */
-static struct kbm_wait *take_out(struct table *t, int i)
+static struct kbm_wait *remove_wait(struct table *t, int i)
 {
 	struct kbm_wait *w = t->wait[i];
 
@@ -182,7 +182,7 @@ static int next_places(struct table *t, int most, int *from)
 }
 
 /* Gives the wait back to its thread; w may not exist any more when it returns. */
-static void finish(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait *self)
+static void finish_wait(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait *self)
 {
 	/* release: pairs with the acquire in sleep_as_follower */
 	a_store_rel(&w->state, how);
@@ -192,14 +192,14 @@ static void finish(struct kbm_wait *w, enum kbm_state how, const struct kbm_wait
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static void complete(struct table *t, int i, MPI_Request left, int error,
-		     const struct kbm_wait *self)
+static void complete_request(struct table *t, int i, MPI_Request left, int error,
+			     const struct kbm_wait *self)
 {
-	struct kbm_wait *w = take_out(t, i);
+	struct kbm_wait *w = remove_wait(t, i);
 
 	w->request = left;
 	w->error = error;
-	finish(w, KBM_DONE, self);
+	finish_wait(w, KBM_DONE, self);
 	t->next = i + 1; /* messages come roughly in the order of the waits */
 }
 
@@ -215,7 +215,7 @@ static bool test_each(int from, int n, const struct kbm_wait *self)
 		if (t->wait[i])
 			e = kbm_real.Test(&mine.request[i], &flag, &t->wait[i]->status);
 		if (e || flag) {
-			complete(t, i, mine.request[i], e, self);
+			complete_request(t, i, mine.request[i], e, self);
 			any = true;
 		}
 	}
@@ -232,13 +232,13 @@ static bool test_together(int from, int n, const struct kbm_wait *self)
 		return test_each(from, n, self);
 	for (int i = 0; i < done && done != MPI_UNDEFINED; i++) {
 		mine.requests.wait[from + index[i]]->status = status[i];
-		complete(&mine.requests, from + index[i], mine.request[from + index[i]],
-			 e ? status[i].MPI_ERROR : MPI_SUCCESS, self);
+		complete_request(&mine.requests, from + index[i], mine.request[from + index[i]],
+				 e ? status[i].MPI_ERROR : MPI_SUCCESS, self);
 	}
 	return done != MPI_UNDEFINED && done > 0;
 }
 
-static bool look_at_requests(const struct kbm_wait *self)
+static bool test_requests(const struct kbm_wait *self)
 {
 	struct table *t = &mine.requests;
 	int from, n = next_places(t, WINDOW, &from);
@@ -254,7 +254,7 @@ static bool look_at_requests(const struct kbm_wait *self)
 	return any;
 }
 
-static bool look_at_others(const struct kbm_wait *self)
+static bool test_other_waits(const struct kbm_wait *self)
 {
 	struct table *t = &mine.others;
 	int from, n = next_places(t, OTHERS, &from);
@@ -263,7 +263,7 @@ static bool look_at_others(const struct kbm_wait *self)
 	for (int i = from; i < from + n; i++) {
 		if (!t->wait[i] || !t->wait[i]->test(t->wait[i]))
 			continue;
-		finish(take_out(t, i), KBM_DONE, self);
+		finish_wait(remove_wait(t, i), KBM_DONE, self);
 		any = true;
 	}
 	t->round = true;
@@ -272,27 +272,27 @@ static bool look_at_others(const struct kbm_wait *self)
 	return any;
 }
 
-static void let_go(struct table *t, const struct kbm_wait *self)
+static void finish_leaving_waits(struct table *t, const struct kbm_wait *self)
 {
 	for (int i = 0; i < t->n; i++) {
-		/* acquire: pairs with the release in leave */
+		/* acquire: pairs with the release in abandon_wait */
 		if (t->wait[i] && a_load_acq(&t->wait[i]->leaves))
-			finish(take_out(t, i), KBM_LEFT, self);
+			finish_wait(remove_wait(t, i), KBM_LEFT, self);
 	}
 	close_gaps(t);
 }
 
-static bool look(const struct kbm_wait *self)
+static bool poll_waits(const struct kbm_wait *self)
 {
 	bool any;
 
-	take_in();
+	collect_inbox();
 	if (kbi_unlikely(a_load_rlx(&poller.leaving))) {
-		let_go(&mine.requests, self);
-		let_go(&mine.others, self);
+		finish_leaving_waits(&mine.requests, self);
+		finish_leaving_waits(&mine.others, self);
 	}
-	any = look_at_requests(self);
-	return look_at_others(self) || any;
+	any = test_requests(self);
+	return test_other_waits(self) || any;
 }
 
 /* ---- between two tests ----------------------------------------------------------------------- */
@@ -309,7 +309,7 @@ static uint64_t idle_time(void)
 
 /* Returns whether the virtual processors had no thread to run for most of the last second. False,
  * too, when it is called for the first time in that second. */
-static bool nobody_runs(uint64_t now)
+static bool are_vps_idle(uint64_t now)
 {
 	static uint64_t at, idle;
 	uint64_t is, passed = now - at;
@@ -324,7 +324,7 @@ static bool nobody_runs(uint64_t now)
 	return most;
 }
 
-static void tell_waits(const struct table *t, int *left)
+static void print_waits(const struct table *t, int *left)
 {
 	for (int i = 0; i < t->n && *left > 0; i++) {
 		const struct kbm_wait *w = t->wait[i];
@@ -341,7 +341,7 @@ static void tell_waits(const struct table *t, int *left)
 
 /* Reports the waiting calls, because nothing has completed for `waited` ns and no thread has run.
  * Once, until a wait completes. */
-static void tell(uint64_t waited)
+static void report_waits(uint64_t waited)
 {
 	int rank = 0, left = TELL_MOST;
 	int n = mine.requests.n - mine.requests.empty + mine.others.n - mine.others.empty;
@@ -350,34 +350,34 @@ static void tell(uint64_t waited)
 	kbm_real.Comm_rank(MPI_COMM_WORLD, &rank);
 	dprintf(STDERR_FILENO, "kochab: rank %d: no thread has run for %llu s; %d wait in MPI:\n", rank,
 		(unsigned long long)(waited / 1000000000), n);
-	tell_waits(&mine.requests, &left);
-	tell_waits(&mine.others, &left);
+	print_waits(&mine.requests, &left);
+	print_waits(&mine.others, &left);
 	if (n > TELL_MOST)
 		dprintf(STDERR_FILENO, "kochab:   ... and %d more\n", n - TELL_MOST);
 }
 
 /* Sleeps; the longer nothing has completed, the longer: a nap adds less than a hundredth to any
  * wait. A thread that begins or gives up a wait ends the nap. */
-static void nap(uint64_t waited)
+static void nap_at_bell(uint64_t waited)
 {
 	uint64_t ns = waited / NAP_PART;
 
 	ns = ns < NAP_LEAST ? NAP_LEAST : ns > NAP_MOST ? NAP_MOST : ns;
 	kb_sem_trywait(&poller.bell);
 	a_store_rlx(&poller.napping, 1);
-	a_fence_sc(); /* pairs with the fences in wait_for and leave */
+	a_fence_sc(); /* pairs with the fences in lead_or_follow and abandon_wait */
 	if (!a_load_rlx(&poller.inbox) && !a_load_rlx(&poller.leaving))
 		kb_sem_timedwait(&poller.bell, kb_now() + ns);
 	a_store_rlx(&poller.napping, 0);
 }
 
-static void rouse(void)
+static void rouse_leader(void)
 {
 	if (a_load_rlx(&poller.napping) && a_xchg_rlx(&poller.napping, 0))
 		kb_sem_post(&poller.bell);
 }
 
-static void rest(bool found)
+static void pause_between_tests(bool found)
 {
 	uint64_t waited, now;
 
@@ -390,11 +390,12 @@ static void rest(bool found)
 		if (!mine.since)
 			mine.since = now;
 		waited = now - mine.since;
-		if (kbm_layer.tell_ns && !mine.told && waited > kbm_layer.tell_ns && nobody_runs(now))
-			tell(waited);
+		if (kbm_layer.tell_ns && !mine.told && waited > kbm_layer.tell_ns &&
+		    are_vps_idle(now))
+			report_waits(waited);
 		if (waited > kbm_layer.poll_ns) {
 			mine.looks--; /* the next test without success naps, too */
-			nap(waited);
+			nap_at_bell(waited);
 			return;
 		}
 	}
@@ -405,12 +406,12 @@ static void rest(bool found)
 
 static bool take_lead(void)
 {
-	/* acquire: pairs with the release in hand_over; the table is ours */
+	/* acquire: pairs with the release in hand_over_lead; the table is ours */
 	return !a_load_rlx(&poller.leading) && !a_xchg_acq(&poller.leading, 1);
 }
 
 /* Returns the newest wait, which will probably lead for longest. */
-static struct kbm_wait *newest(const struct table *t)
+static struct kbm_wait *newest_wait(const struct table *t)
 {
 	for (int i = t->n - 1; i >= 0; i--)
 		if (t->wait[i])
@@ -419,15 +420,15 @@ static struct kbm_wait *newest(const struct table *t)
 }
 
 /* Hands the role to a waiting thread; to none if no thread waits. */
-static void hand_over(void)
+static void hand_over_lead(void)
 {
 	do {
 		struct kbm_wait *w;
 
-		take_in();
-		w = newest(&mine.requests);
+		collect_inbox();
+		w = newest_wait(&mine.requests);
 		if (!w)
-			w = newest(&mine.others);
+			w = newest_wait(&mine.others);
 		if (w) {
 			/* release: pairs with the acquire in sleep_as_follower; the table belongs to the new
 			 * leader */
@@ -437,35 +438,35 @@ static void hand_over(void)
 		}
 		/* release: pairs with the acquire in take_lead */
 		a_store_rel(&poller.leading, 0);
-		a_fence_sc(); /* pairs with the fence in wait_for */
+		a_fence_sc(); /* pairs with the fence in lead_or_follow */
 	} while (a_load_rlx(&poller.inbox) && take_lead());
 }
 
-static void leave(struct kbm_wait *w)
+static void abandon_wait(struct kbm_wait *w)
 {
-	/* release: pairs with the acquire in let_go */
+	/* release: pairs with the acquire in finish_leaving_waits */
 	a_store_rel(&w->leaves, 1);
 	a_add_rlx(&poller.leaving, 1);
-	a_fence_sc(); /* pairs with the fence in nap */
-	rouse();
+	a_fence_sc(); /* pairs with the fence in nap_at_bell */
+	rouse_leader();
 }
 
-static void lead(struct kbm_wait *w)
+static void lead_until_done(struct kbm_wait *w)
 {
 	mine.looks = 0;
 	mine.since = 0;
 	for (;;) {
-		bool found = look(w);
+		bool found = poll_waits(w);
 
 		if (a_load_rlx(&w->state) >= KBM_DONE)
 			break;
 		if (w->deadline != KB_FOREVER && !a_load_rlx(&w->leaves) && kb_now() >= w->deadline) {
-			leave(w);
+			abandon_wait(w);
 			continue;
 		}
-		rest(found);
+		pause_between_tests(found);
 	}
-	hand_over();
+	hand_over_lead();
 }
 
 /* Sleeps until the wait is over (true) or this thread must lead (false). A new state is followed by
@@ -479,10 +480,10 @@ static bool sleep_as_follower(struct kbm_wait *w)
 		if (a_load_rlx(&w->leaves) || w->deadline == KB_FOREVER) {
 			kb_sem_wait(&w->sem);
 		} else if (kb_sem_timedwait(&w->sem, w->deadline) == ETIMEDOUT) {
-			leave(w);
+			abandon_wait(w);
 			late = true;
 		}
-		/* acquire: pairs with the releases in finish and hand_over */
+		/* acquire: pairs with the releases in finish_wait and hand_over_lead */
 		state = a_load_acq(&w->state);
 		if (state == KBM_PENDING)
 			continue;
@@ -492,16 +493,16 @@ static bool sleep_as_follower(struct kbm_wait *w)
 	}
 }
 
-static int wait_for(struct kbm_wait *w)
+static int lead_or_follow(struct kbm_wait *w)
 {
-	push(w);
-	a_fence_sc(); /* pairs with the fences in hand_over and nap */
+	push_wait(w);
+	a_fence_sc(); /* pairs with the fences in hand_over_lead and nap_at_bell */
 	if (take_lead()) {
-		lead(w);
+		lead_until_done(w);
 	} else {
-		rouse();
+		rouse_leader();
 		if (!sleep_as_follower(w))
-			lead(w);
+			lead_until_done(w);
 	}
 	if (a_load_rlx(&w->leaves))
 		a_sub_rlx(&poller.leaving, 1);
@@ -515,9 +516,9 @@ int kbm_wait(struct kbm_wait *w)
 	int was, e;
 
 	if (!kbm_layer.drop_in)
-		return wait_for(w);
+		return lead_or_follow(w);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-	e = wait_for(w);
+	e = lead_or_follow(w);
 	pthread_setcancelstate(was, NULL);
 	return e;
 }

@@ -18,7 +18,7 @@ static const struct {
 };
 
 /* Returns MPI's library, which is loaded, because the layer is linked with it. */
-static void *library(void)
+static void *open_mpi_library(void)
 {
 	void *mpi = dlopen(KBM_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
 
@@ -40,7 +40,7 @@ static void check_library(void *mpi)
 }
 
 /* Reports a missing function and ends the program, which could call it next. */
-static KBI_NORETURN void miss(const char *name)
+static KBI_NORETURN void report_missing_function(const char *name)
 {
 	dprintf(STDERR_FILENO,
 		"kochab: %s has no %s: build libkochab-mpi again for this MPI, or run with --mpi no\n",
@@ -48,15 +48,15 @@ static KBI_NORETURN void miss(const char *name)
 	_exit(126);
 }
 
-__attribute__((constructor(101))) static void find_all(void)
+__attribute__((constructor(101))) static void find_mpi_functions(void)
 {
-	void *mpi = library();
+	void *mpi = open_mpi_library();
 
 	for (size_t i = 0; i < kbi_countof(row); i++) {
 		void *f = mpi ? dlsym(mpi, row[i].name) : NULL;
 
 		if (!f)
-			miss(row[i].name);
+			report_missing_function(row[i].name);
 		*(void **)((char *)&kbm_real + row[i].offset) = f;
 	}
 	check_library(mpi);
