@@ -2,9 +2,10 @@
  * task is lost, no waiter is claimed twice.
  *
  * Mirrors: core/board.c kbi_board_mark, kbi_board_scan (sum2 and sum3 as one level), kbi_mail_post, kbi_mail_take and
- * core/board.h kbi_mail_filled (one slot, one lap); core/agent.c sleep_in_kernel, doze, take_back; core/vp.c
- * kbi_vp_rouse, kbi_vp_hold, kbi_vp_unhold, kbi_vp_send, kbi_vp_receive; core/domain.c pull, kbi_domain_post, mail_one,
- * marked, scan_board, kbi_domain_wake_from_outside. A wake-up to be a monitor is like none: the sleeper looks again.
+ * core/board.h kbi_mail_filled (one slot, one lap); core/agent.c sleep_in_kernel, sleep_offering_domain, reclaim_keeper;
+ * core/vp.c kbi_vp_rouse, kbi_vp_hold, kbi_vp_unhold, kbi_vp_send, kbi_vp_receive; core/domain.c pull_waiter,
+ * kbi_domain_post, mail_one, on_marked_task, scan_board, kbi_domain_wake_from_outside. A wake-up to be a monitor is like
+ * none: the sleeper looks again.
  * Threads 0 and 1, in one group of the board, wait on VP `home`. A kernel thread wakes 1. A waker on VP `other` wakes 0
  * and then polls home's domain once, as a poller does; a kernel thread wakes 0 too, and sends home a new task.
  * Lost: deadlock. Claimed twice: an assertion. Variants that must fail: see dev/models. */
@@ -179,7 +180,7 @@ proctype other()
 	byte x;
 	bool ok, mine;
 
-	/* pull */
+	/* pull_waiter */
 	if
 	:: LOAD(OTHER, STATE) == WAITING ->
 		cas(OTHER, KEEPER, OFFERED, TAKEN, ok);

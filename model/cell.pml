@@ -3,7 +3,8 @@
  * (in the owner's descriptor).
  *
  * Mirrors: core/cell.h; core/wait.c deliver_from, wait.h kbi_wait_deliver_here (a case of it); core/domain.c mail_one,
- * put_got; sync/event.h kbi_event_pending, kbi_event_take; sync/event.c kb_event_wait, wait_next, wait_other, wait_slow.
+ * put_cell_value; sync/event.h kbi_event_pending, kbi_event_take; sync/event.c kb_event_wait, wait_next, wait_other,
+ * wait_slow.
  * Waking and moving are as in wait.pml, in short.
  * The owner of two cells waits on cell 0 until two notifiers have done their part, then on cell 1. A thread of
  * VP 0 notifies cell 0, one of VP 1 cell 1 and then cell 0. Mail is read between tasks and by the tick, which

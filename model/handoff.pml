@@ -2,10 +2,10 @@
  * the lookout does not sleep while it is lent; no wake-up of the thread is lost wherever it is; a spare finds its job and
  * does not go round for ever.
  *
- * Mirrors: core/handoff.c depart, lend, give_now, have_back, take_lent, rejoin, sent, take_permit, kbi_handoff_found;
- * core/lending.c take, kbi_lending_give, kbi_lending_win; core/spare.c wait_for_job, kbi_spare_give, adopt; core/lookout.c
- * sleep_long; core/foreign.c kbi_foreign_sleep; core/domain.c wake_blocked, leave_permit, kbi_domain_wake_far,
- * kbi_domain_wake_from_outside.
+ * Mirrors: core/handoff.c depart_from_vp, lend_vp, give_vp_now, have_back, win_lent_vp, leave_worker, send_to_vp,
+ * take_permit, kbi_handoff_found; core/lending.c take_lent_vp, kbi_lending_give, kbi_lending_win; core/spare.c
+ * wait_for_job, kbi_spare_give, adopt_vp; core/lookout.c sleep_long; core/foreign.c kbi_foreign_sleep; core/domain.c
+ * wake_blocked, leave_permit, kbi_domain_wake_far, kbi_domain_wake_from_outside.
  * One virtual processor, two bodies. Thread A makes CALLS calls. One ends when it likes, another not before thread B, ready
  * on the same virtual processor, has run; B makes a short call, too.
  * With -DWAKE: in a call or outside, A waits for something that a thread of another virtual processor (-DKERNEL: a kernel
@@ -325,7 +325,7 @@ end_spare:	mem[BELL + c];
 		x = 0
 #endif
 	od;
-	/* adopt */
+	/* adopt_vp */
 	its_body = c;
 	store(c, LENT, 0);
 	touch(c);
@@ -402,7 +402,7 @@ call:	calls--;
 	store(c, STATE, BLOCKED);
 #ifndef WAKE
 	if
-	:: atomic { idle[1 - c] -> idle[1 - c] = false }; /* give_now */
+	:: atomic { idle[1 - c] -> idle[1 - c] = false }; /* give_vp_now */
 		store(c, LENT, TAKEN);
 		give(c, 1 - c);
 		goto rejoin
@@ -427,7 +427,7 @@ call:	calls--;
 	:: else
 	fi;
 
-rejoin:	word = LOAD(c, LENT); /* take_lent: B's, or nobody's */
+rejoin:	word = LOAD(c, LENT); /* win_lent_vp: B's, or nobody's */
 	if
 	:: word != 0 && word != TAKEN ->
 #ifdef WIN_BY_STORE

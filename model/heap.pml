@@ -1,8 +1,9 @@
 /* model/heap.pml - magazines on their way back to the owner of their blocks: each that is posted is received once, by
  * whoever is the owner then, or lies in the inbox; nobody else is at the owner's bins and slabs meanwhile.
  *
- * Mirrors: mem/heap_owner.c post, receive, kbi_owner_receive with begin and end; mem/heap_owner_life.c kbi_life_end,
- * leave_to_heirs, kbi_life_tend, kbi_life_begin with take_orphan, find_gone and is_gone.
+ * Mirrors: mem/heap_owner.c post_magazine, receive_magazines, kbi_owner_receive with kbi_owner_enter and kbi_owner_leave;
+ * mem/heap_owner_life.c kbi_life_end, make_orphan, kbi_life_tend, kbi_life_begin with take_orphan, find_gone_owner and
+ * is_owner_gone.
  * CPU 0 is the owner, a kernel thread that receives as often as it likes and ends; or it ends without a word, between any
  * two stores, but not with a lock held: then all is taken over if it was not in the middle of anything, else nothing ever.
  * CPUs 1 and 2 post magazines 1, 2 and 3. CPU 3 is a new kernel thread, which takes the orphan over, or what one that is

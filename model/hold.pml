@@ -2,11 +2,11 @@
  * it, or the closer puts another file there: no attempt of the call, once others can know that it has begun, uses another
  * file than the one that the number meant when it began, nor a number that is closed.
  *
- * Mirrors: io/hold.h kbi_hold_attempt, kbi_hold_attempted; io/hold.c kbi_hold_begin, begin_apart, take_out, kbi_hold_end,
- * kbi_hold_closing, move_all, await_attempts, kbi_hold_closed. The number N and two private ones; CALLERS threads on a VP
- * each make TRIES attempts; CLOSERS close N once each, a file of the program's comes to it at once or later. The kernel's
- * table of numbers is one word a number, read and written at once. A lock's unlock is a fence here; it need not be: what it
- * guards is looked at under it only.
+ * Mirrors: io/hold.h kbi_hold_attempt, kbi_hold_attempted; io/hold.c kbi_hold_begin, begin_with_copy, remove_hold,
+ * kbi_hold_end, kbi_hold_closing, move_all_holds, await_attempts, kbi_hold_closed. The number N and two private ones;
+ * CALLERS threads on a VP each make TRIES attempts; CLOSERS close N once each, a file of the program's comes to it at
+ * once or later. The kernel's table of numbers is one word a number, read and written at once. A lock's unlock is a fence
+ * here; it need not be: what it guards is looked at under it only.
  * One caller with two closers and two callers with one closer are searched whole; two of each are 10^8 states and more, where
  * only the variants that must fail are looked for: see dev/models. */
 #ifndef CALLERS

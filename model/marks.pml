@@ -1,8 +1,9 @@
 /* model/marks.pml - a board of marks between processes: who waits there is told of a change, whatever else is marked, emptied
  * and slept at that moment.
  *
- * Mirrors: base/marks.h kbi_marks_add, kbi_marks_take (a leaf of two numbers, one group); space/note.c kbi_space_note_wait,
- * stand, look_at_boards, kbi_space_note_wake; core/domain.c kbi_domain_watch_fire; core/agent.c sleep_in_kernel.
+ * Mirrors: base/marks.h kbi_marks_add, kbi_marks_take (a leaf of two numbers, one group); space/note.c
+ * kbi_space_note_wait, register_watch, poll_boards, kbi_space_note_wake; core/domain.c kbi_domain_watch_fire;
+ * core/agent.c sleep_in_kernel.
  * Two threads on one VP each wait for a word; two processes change the words, each that of one thread, and mark it.
  * A lost mark is a deadlock. Variants that must fail: see dev/models. */
 #define WORDS 5

@@ -2,11 +2,12 @@
  * state word or the word it sleeps on, perhaps again before its successor stands in its place, and while a signal is passed
  * to it: no thread is lost but the one that ran there, none runs twice, nobody sleeps for ever over something to do.
  *
- * Mirrors: core/warden.c pass, save, at_end, kbi_warden_saves, revived, noticed; core/revive.c kbi_revive, kbi_revive_go;
- * os/trace.c kbi_trace_save (a system call that was interrupted is made again); core/contain.c lose, land. And what they
- * interrupt: core/sched_link.h kbi_link_put, kbi_link_publish, core/sched_link.c kbi_link_take, kbi_link_release;
- * core/board.c kbi_mail_post, kbi_mail_take; core/vp.h kbi_vp_rouse; core/domain.c mail_one; core/wait.c kbi_wait_sleep;
- * core/agent.c sleep_in_kernel. model/revive.pml has the calls that are made in every process.
+ * Mirrors: core/warden.c resume_process, save_process_place, handle_end, kbi_warden_saves, revive_process,
+ * on_kill_notice; core/revive.c kbi_revive, kbi_revive_go; os/trace.c kbi_trace_save (a system call that was interrupted
+ * is made again); core/contain.c lose_victim, land_lost_thread. And what they interrupt: core/sched_link.h kbi_link_put,
+ * kbi_link_publish, core/sched_link.c kbi_link_take, kbi_link_release; core/board.c kbi_mail_post, kbi_mail_take;
+ * core/vp.h kbi_vp_rouse; core/domain.c mail_one; core/wait.c kbi_wait_sleep; core/agent.c sleep_in_kernel.
+ * model/revive.pml has the calls that are made in every process.
  * A process is what the kernel keeps for it: its registers, here `pc` and `x`. All else is in memory that is shared, also
  * its stack, and outlives it: `put`, `taken`, `cur`. A store buffer is empty when its process stops: that is a fence.
  * VP 0 runs thread A, which gives two threads to VP 1 and wakes a third one, B, that waits there. VP 1 runs B until it
@@ -162,7 +163,7 @@ end:	do
 		fi
 	   }
 
-	/* noticed, in the handler: LATER is another time */
+	/* on_kill_notice, in the handler: LATER is another time */
 	:: atomic {
 		is[c] == RUNS && notice[c] ->
 		if
@@ -298,7 +299,7 @@ end:	do
 		fi
 	   };
 	   if
-	   :: is[v] == STOPPED -> /* pass */
+	   :: is[v] == STOPPED -> /* resume_process */
 #ifdef NO_SAVE
 		saved = true;
 #else
@@ -313,7 +314,7 @@ end:	do
 			fi;
 			saved = false
 		}
-	   :: is[v] == AT_END -> /* at_end */
+	   :: is[v] == AT_END -> /* handle_end */
 		end_seen[v] = true;
 		save(v);
 		if

@@ -2,8 +2,9 @@
  * that is made in every process is made by each of them before the caller goes on, the lock round such calls has one
  * holder, and nobody waits for ever.
  *
- * Mirrors: os/everywhere.c kbi_everywhere, tell, answer, hold, kbi_everywhere_act_for, kbi_everywhere_succeed,
- * kbi_everywhere_excuse; core/revive.c kbi_revive; core/body_process.c meanwhile.
+ * Mirrors: os/everywhere.c kbi_everywhere, make_call_in_others, kbi_everywhere_answer, lock_calls,
+ * kbi_everywhere_act_for, kbi_everywhere_succeed, kbi_everywhere_excuse; core/revive.c kbi_revive; core/warden.c
+ * handle_stops_in_wait.
  * A process is what its registers and memory maps say: `pc` (the process's own steps, kept over a kill) and `has` (how
  * many calls its maps have seen). The successor goes on at the same step with the supervisor's maps.
  * Process 0 is the supervisor; it makes calls only when it is asked. Each of the others makes one call.
@@ -44,7 +45,7 @@ proctype virtual(byte me)
 {
 	byte mine;
 
-	/* hold */
+	/* lock_calls */
 	do
 	:: atomic { STEP && lock == FREE -> lock = me }; break
 	:: atomic { STEP && done[me] != number -> answer(me) }
@@ -52,7 +53,7 @@ proctype virtual(byte me)
 	/* what is said before it is made */
 	atomic { STEP -> mine = number + 1; what = mine; making = true };
 	atomic { STEP -> has[me] = has[me] | BIT(mine) };
-	/* tell: its own part first, then the number that all see */
+	/* make_call_in_others: its own part first, then the number that all see */
 	atomic { STEP -> done[me] = mine };
 	atomic { STEP -> number = mine };
 	/* wait for all others */

@@ -1,7 +1,7 @@
 /* model/solo.pml - a virtual processor that is awake alone changes an object by a load and a store, others by atomic
  * operations: no change is lost, whoever goes to sleep, wakes up, or comes from outside meanwhile.
  *
- * Mirrors: core/solo.h kbi_solo_enter, kbi_solo_leave; core/solo.c kbi_solo_park, kbi_solo_unpark_slow, settle,
+ * Mirrors: core/solo.h kbi_solo_enter, kbi_solo_leave; core/solo.c kbi_solo_park, kbi_solo_unpark_slow, settle_sections,
  * kbi_solo_end_slow. An operation on the object adds 1. VPS virtual processors operate OPS times each and sleep NAPS
  * times, at any time between; with -DKERNEL a kernel thread operates once, too.
  * Variants that must fail: see dev/models. */

@@ -2,7 +2,7 @@
  * and who sleeps where events come is woken for other work.
  *
  * Mirrors: core/agent.c sleep_in_kernel, become_source_sleeper, leave_source; core/vp.c kbi_vp_rouse; core/source.h
- * kbi_source_due; io/engine.c poll_now, sleep_now, deliver, ring_bell, kick; io/ready.c enter.
+ * kbi_source_due; io/engine.c poll_now, sleep_now, deliver_events, ring_bell, kick_sleeper; io/ready.c enter_ready_queue.
  * A thread of VP 0 counts itself in and arms its event, then both VPs look now and then, and sleep. The kernel has the
  * event at any time afterwards; a kernel thread gives VP 0 some work. epoll is level-triggered: `bell` and `event` are
  * what it has ready; taking is one step. A VP whose work never ends is not in it: monitors look after that.

@@ -2,7 +2,7 @@
  * who unlocks looks without the lock whether somebody waits.
  *
  * Mirrors: space/note.c kbi_space_note_wait, kbi_space_note_wake, note.h kbi_space_note_tell with core/agent.c's
- * sleep_in_kernel; space/queue.c attempt and queue.h kbi_space_queue_maybe with space/mutex.c.
+ * sleep_in_kernel; space/queue.c lock_and_try_op and queue.h kbi_space_queue_maybe with space/mutex.c.
  * A waker changes the word once; a VP waits for that. Beside them a mutex: one gives it back, another one wants it.
  * A lost wake-up is a deadlock. Variants that must fail: see dev/models. */
 #define WORDS 7
