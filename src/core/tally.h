@@ -12,7 +12,8 @@ struct kbi_tally {
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern KBI_HIDDEN struct kbi_tally kbi_tally[KBI_MAX_VPS + 1];
 extern KBI_HIDDEN a32 kbi_tally_without_main; /* 1: main has ended */
-extern KBI_HIDDEN a32 kbi_tally_ever;         /* 1: a thread besides main was created since kb_thread_ever_reset */
+/* 1: a thread besides main was created since kb_thread_ever_reset */
+extern KBI_HIDDEN a32 kbi_tally_ever;
 /* Threads without which the process may end; they are counted as ended, too. */
 extern KBI_HIDDEN a32 kbi_tally_servants;
 
