@@ -275,7 +275,7 @@ $(O)/bench/alloc/%: $(O)/bench/alloc/%.c.o
 # never called and left out.
 SIM_UNITS := base/cpulist base/option base/heap core/sched core/sched_waiver core/sched_link core/sched_packet core/sched_rotator \
 	core/sched_rotator_paper core/sched_lb2 core/sched_steal core/sched_table core/board core/source core/vp \
-	core/deadline core/domain core/meter core/run core/wait core/ask core/agent sync/event
+	core/deadline core/domain core/meter core/run core/wait core/steal_request core/agent sync/event
 OBJ_sim := $(patsubst %,$(O)/sim/src/%.c.o,$(SIM_UNITS)) \
 	$(patsubst %.c,$(O)/sim/%.c.o,$(wildcard bench/sim/*.c)) \
 	$(patsubst %,$(O)/sim/%.o,$(filter src/arch/%/ctx.c src/arch/%/ctx.S,$(call unit_sources,arch/ctx)))

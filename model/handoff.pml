@@ -1,17 +1,17 @@
 /* model/handoff.pml - a thread that blocks lends its virtual processor: exactly one has it, the thread or who takes it;
- * the lookout does not sleep while it is lent; no wake-up of the thread is lost wherever it is; a spare finds its job and
+ * sysmon does not sleep while it is lent; no wake-up of the thread is lost wherever it is; an idle worker finds its job and
  * does not go round for ever.
  *
  * Mirrors: core/handoff.c depart_from_vp, lend_vp, give_vp_now, have_back, win_lent_vp, leave_worker, send_to_vp,
- * take_permit, kbi_handoff_found; core/lending.c take_lent_vp, kbi_lending_give, kbi_lending_win; core/spare.c
- * wait_for_job, kbi_spare_give, adopt_vp; core/lookout.c sleep_long; core/foreign.c kbi_foreign_sleep; core/domain.c
+ * take_permit, kbi_handoff_found; core/lending.c take_lent_vp, kbi_lending_give, kbi_lending_win; core/worker_pool.c
+ * wait_for_job, kbi_worker_pool_give, adopt_vp; core/sysmon.c sleep_long; core/foreign.c kbi_foreign_sleep; core/domain.c
  * wake_blocked, leave_permit, kbi_domain_wake_far, kbi_domain_wake_from_outside.
- * One virtual processor, two bodies. Thread A makes CALLS calls. One ends when it likes, another not before thread B, ready
+ * One virtual processor, two workers. Thread A makes CALLS calls. One ends when it likes, another not before thread B, ready
  * on the same virtual processor, has run; B makes a short call, too.
  * With -DWAKE: in a call or outside, A waits for something that a thread of another virtual processor (-DKERNEL: a kernel
- * thread) does once; once a handler of A's, as A is about to sleep, is found in a call that nobody announced. The lookout
+ * thread) does once; once a handler of A's, as A is about to sleep, is found in a call that nobody announced. Sysmon
  * is always awake there, and B makes no call.
- * A lost wake-up, or a lookout that sleeps, is a deadlock.
+ * A lost wake-up, or a sleeping sysmon, is a deadlock.
  * Variants that must fail: see dev/models. */
 #ifdef WAKE
 #define CALLS 1
@@ -30,10 +30,10 @@
 #define DONE 4  /* what A waits for */
 #define MAIL 5  /* a message to the virtual processor: A is to be woken */
 #define INBOX 6 /* A was sent to it */
-#define LBELL 7 /* the lookout's */
+#define LBELL 7 /* sysmon's */
 #define QUEUE 8 /* the virtual processor's own: plain loads and stores */
-#define JOB 9   /* + body */
-#define BELL 11 /* + body */
+#define JOB 9   /* + worker */
+#define BELL 11 /* + worker */
 
 #define TAKEN 255
 
@@ -44,17 +44,17 @@
 #define WAITING 3
 #define READY 4
 
-/* the lookout's bell */
+/* sysmon's bell */
 #define AWAKE 0
 #define ASLEEP 1
 
-#define LOOKOUT 2
+#define SYSMON 2
 #define WAKER 3
 
-bool idle[2];      /* the pool of spares, under its lock */
+bool idle[2];      /* the pool of idle workers, under its lock */
 byte have = 1;     /* how many have the virtual processor, lent: nobody */
-byte its_body;
-byte running = 1;  /* bodies that run A */
+byte its_worker;
+byte running = 1;  /* workers that run A */
 bool rejoined;     /* A comes back from a call that it lost its virtual processor in */
 bool to_sleep;     /* it was about to sleep */
 bool ready;        /* A is in the queue */
@@ -153,7 +153,7 @@ proctype waker()
 #endif
 }
 
-/* ---- the lookout ----------------------------------------------------------------------------------------- */
+/* ---- sysmon ---------------------------------------------------------------------------------------------- */
 
 /* c has the virtual processor, or has just taken it. b: out of the pool */
 inline give(c, b)
@@ -162,27 +162,27 @@ inline give(c, b)
 	store(c, BELL + b, 1)
 }
 
-proctype lookout()
+proctype sysmon()
 {
 	byte word, b;
 	bool ok;
 
 end:	do
 	:: atomic {
-		LOAD(LOOKOUT, LENT) != 0 && LOAD(LOOKOUT, LENT) != TAKEN && (idle[0] || idle[1]) ->
-		word = LOAD(LOOKOUT, LENT);
+		LOAD(SYSMON, LENT) != 0 && LOAD(SYSMON, LENT) != TAKEN && (idle[0] || idle[1]) ->
+		word = LOAD(SYSMON, LENT);
 		b = (idle[0] -> 0 : 1);
 		idle[b] = false
 	   };
 #ifdef TAKE_BY_STORE
-	   ok = (LOAD(LOOKOUT, LENT) == word);
+	   ok = (LOAD(SYSMON, LENT) == word);
 	   if
-	   :: ok -> atomic { store(LOOKOUT, LENT, TAKEN); get_it() }
+	   :: ok -> atomic { store(SYSMON, LENT, TAKEN); get_it() }
 	   :: else
 	   fi;
 #else
 	   atomic {
-		cas(LOOKOUT, LENT, word, TAKEN, ok);
+		cas(SYSMON, LENT, word, TAKEN, ok);
 		if
 		:: ok -> get_it()
 		:: else
@@ -190,23 +190,23 @@ end:	do
 	   };
 #endif
 	   if
-	   :: ok -> give(LOOKOUT, b)
+	   :: ok -> give(SYSMON, b)
 	   :: else -> idle[b] = true
 	   fi;
 	   word = 0; b = 0; ok = false
 #ifndef WAKE
-	:: LOAD(LOOKOUT, LENT) == 0 || LOAD(LOOKOUT, LENT) == TAKEN -> /* sleep_long */
-		store(LOOKOUT, LBELL, ASLEEP);
-#ifndef NO_LOOKOUT_FENCE
-		fence(LOOKOUT);
+	:: LOAD(SYSMON, LENT) == 0 || LOAD(SYSMON, LENT) == TAKEN -> /* sleep_long */
+		store(SYSMON, LBELL, ASLEEP);
+#ifndef NO_SYSMON_FENCE
+		fence(SYSMON);
 #endif
 		if
-		:: LOAD(LOOKOUT, LENT) == 0 || LOAD(LOOKOUT, LENT) == TAKEN ->
-			DRAINED(LOOKOUT); /* the kernel compares it */
+		:: LOAD(SYSMON, LENT) == 0 || LOAD(SYSMON, LENT) == TAKEN ->
+			DRAINED(SYSMON); /* the kernel compares it */
 end_asleep:		mem[LBELL] != ASLEEP
 		:: else
 		fi;
-		store(LOOKOUT, LBELL, AWAKE)
+		store(SYSMON, LBELL, AWAKE)
 #endif
 	od
 }
@@ -244,7 +244,7 @@ inline have_back(c)
 	atomic {
 		cas(c, LENT, word, 0, ok);
 		if
-		:: ok -> get_it(); assert(its_body == c)
+		:: ok -> get_it(); assert(its_worker == c)
 		:: else
 		fi
 	};
@@ -298,9 +298,9 @@ inline foreign_wait(c)
 	od
 }
 
-/* ---- the bodies -------------------------------------------------------------------------------------------- */
+/* ---- the workers ------------------------------------------------------------------------------------------- */
 
-proctype body(byte c)
+proctype worker(byte c)
 {
 	byte x, s, word;
 	bool ok, needs_b;
@@ -310,15 +310,15 @@ proctype body(byte c)
 	:: else
 	fi;
 
-spare:	store(c, BELL + c, 0);
+idle_worker:	store(c, BELL + c, 0);
 	store(c, JOB + c, 0);
 	atomic { DRAINED(c); idle[c] = true };
 	do
 	:: LOAD(c, JOB + c) -> break
 	:: !LOAD(c, JOB + c) ->
-end_spare:	mem[BELL + c];
+end_idle_worker:	mem[BELL + c];
 #ifdef BELL_STAYS
-		DRAINED(LOOKOUT) && DRAINED(1 - c); /* who rings has stored the job before: or it goes round for ever */
+		DRAINED(SYSMON) && DRAINED(1 - c); /* who rings has stored the job before: or it goes round for ever */
 		assert(LOAD(c, JOB + c))
 #else
 		exchange(c, BELL + c, 0, x);
@@ -326,7 +326,7 @@ end_spare:	mem[BELL + c];
 #endif
 	od;
 	/* adopt_vp */
-	its_body = c;
+	its_worker = c;
 	store(c, LENT, 0);
 	touch(c);
 
@@ -339,7 +339,7 @@ agent:	do
 		lend(c);
 		have_back(c);
 		if
-		:: !ok -> goto spare /* it goes on elsewhere */
+		:: !ok -> goto idle_worker /* it goes on elsewhere */
 		:: else -> ok = false
 		fi
 #endif
@@ -449,7 +449,7 @@ rejoin:	word = LOAD(c, LENT); /* win_lent_vp: B's, or nobody's */
 		if
 		:: ok ->
 			ok = false;
-			its_body = c;
+			its_worker = c;
 			touch(c);
 			store(c, LENT, 0);
 			exchange(c, STATE, RUNNING, x);
@@ -474,14 +474,14 @@ rejoin:	word = LOAD(c, LENT); /* win_lent_vp: B's, or nobody's */
 	exchange(c, INBOX, 1, x);
 #endif
 	x = 0;
-	goto spare;
+	goto idle_worker;
 done:	skip
 }
 
 init {
 	atomic {
 		run drain(0); run drain(1); run drain(2); run drain(3);
-		run body(0); run body(1); run lookout();
+		run worker(0); run worker(1); run sysmon();
 #ifdef WAKE
 		run waker()
 #endif

@@ -2,12 +2,12 @@
  * state word or the word it sleeps on, perhaps again before its successor stands in its place, and while a signal is passed
  * to it: no thread is lost but the one that ran there, none runs twice, nobody sleeps for ever over something to do.
  *
- * Mirrors: core/warden.c resume_process, save_process_place, handle_end, kbi_warden_saves, revive_process,
- * on_kill_notice; core/revive.c kbi_revive, kbi_revive_go; os/trace.c kbi_trace_save (a system call that was interrupted
+ * Mirrors: core/supervisor.c resume_process, save_process_place, handle_end, kbi_supervisor_saves, respawn_process,
+ * on_kill_notice; core/respawn.c kbi_respawn, kbi_respawn_go; os/trace.c kbi_trace_save (a system call that was interrupted
  * is made again); core/contain.c lose_victim, land_lost_thread. And what they interrupt: core/sched_link.h kbi_link_put,
  * kbi_link_publish, core/sched_link.c kbi_link_take, kbi_link_release; core/board.c kbi_mail_post, kbi_mail_take;
  * core/vp.h kbi_vp_rouse; core/domain.c mail_one; core/wait.c kbi_wait_sleep; core/agent.c sleep_in_kernel.
- * model/revive.pml has the calls that are made in every process.
+ * model/respawn.pml has the calls that are made in every process.
  * A process is what the kernel keeps for it: its registers, here `pc` and `x`. All else is in memory that is shared, also
  * its stack, and outlives it: `put`, `taken`, `cur`. A store buffer is empty when its process stops: that is a fence.
  * VP 0 runs thread A, which gives two threads to VP 1 and wakes a third one, B, that waits there. VP 1 runs B until it
@@ -261,7 +261,7 @@ inline save(v)
 #endif
 
 /* The killed one's registers are where it stood: the successor's. */
-inline revive(v)
+inline respawn(v)
 {
 	atomic {
 		/* the thread that ran there, for `noticed` */
@@ -318,13 +318,13 @@ end:	do
 		end_seen[v] = true;
 		save(v);
 		if
-		:: saved -> saved = false; revive(v)
+		:: saved -> saved = false; respawn(v)
 		:: else
 		fi
-	   :: is[v] == GONE -> /* kbi_warden_saves */
+	   :: is[v] == GONE -> /* kbi_supervisor_saves */
 		if
 #if !defined(OLD_KERNEL) || defined(STALE_PLACE)
-		:: !end_seen[v] -> revive(v)
+		:: !end_seen[v] -> respawn(v)
 #endif
 		:: else -> ended = true
 		fi

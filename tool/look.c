@@ -215,7 +215,7 @@ static enum look_found take_record(struct look *l, uint64_t base, uint64_t recor
 	    !look_read(l, (uintptr_t)o->from, &from, sizeof(from)) ||
 	    !look_read(l, (uintptr_t)o->meter, &meter, sizeof(meter)) ||
 	    !look_read(l, (uintptr_t)o->table, &l->table, sizeof(l->table)) ||
-	    !look_read(l, (uintptr_t)o->bodies, &l->bodies, sizeof(l->bodies)) || !read_vps(l))
+	    !look_read(l, (uintptr_t)o->workers, &l->workers, sizeof(l->workers)) || !read_vps(l))
 		return note_failure(l, LOOK_DENIED, "Kochab's tables cannot be read");
 	l->processes = from.processes;
 	l->metered = a_load_rlx(&meter) == KBI_METER_ON && l->table.charged != NULL;
@@ -587,15 +587,15 @@ int look_tid(const struct look *l, const struct kb_thread *t)
 {
 	enum kbi_task_kind kind = look_kind(t);
 	unsigned vp = kbi_state_vp(a_load_rlx(&t->task.state));
-	_Alignas(struct kbi_body) char copy[sizeof(struct kbi_body)];
-	struct kbi_body *body = (struct kbi_body *)(void *)copy;
+	_Alignas(struct kbi_worker) char copy[sizeof(struct kbi_worker)];
+	struct kbi_worker *worker = (struct kbi_worker *)(void *)copy;
 
 	if (kind == KBI_TASK_RUNNING && vp < l->n_vps)
 		return checked_tid(l, l->vp[vp].tid);
-	if (kind == KBI_TASK_BLOCKED && t->body > 0 &&
-	    look_read(l, (uint64_t)(uintptr_t)l->bodies + (uint64_t)t->body * sizeof(*body), copy,
-	    sizeof(copy)) && (uintptr_t)a_load_rlx(&body->guest) == look_address(l, t))
-		return checked_tid(l, (int)a_load_rlx(&body->tid));
+	if (kind == KBI_TASK_BLOCKED && t->worker > 0 &&
+	    look_read(l, (uint64_t)(uintptr_t)l->workers + (uint64_t)t->worker * sizeof(*worker), copy,
+	    sizeof(copy)) && (uintptr_t)a_load_rlx(&worker->guest) == look_address(l, t))
+		return checked_tid(l, (int)a_load_rlx(&worker->tid));
 	return 0;
 }
 

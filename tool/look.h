@@ -32,7 +32,7 @@ struct look {
 	struct kbi_outside outside;
 	struct kbi_options options;
 	struct kbi_descriptor_table table;
-	struct kbi_body *bodies;             /* an address there */
+	struct kbi_worker *workers;          /* an address there */
 	bool processes;                      /* virtual processors are processes */
 	bool metered;                        /* table.charged has the processor time of each thread */
 	struct look_vp *vp;

@@ -1,5 +1,5 @@
 /* bench/sim/runtime.c - threads that are functions, on the runtime's own virtual processors.
- * Contract in runtime.h. The code here stands for core/thread, core/yield, core/body_thread and
+ * Contract in runtime.h. The code here stands for core/thread, core/yield, core/worker_thread and
  * the waiting of sync/event, which need real stacks; and for functions that the compiled units
  * call in units that are not compiled in. */
 #include "runtime.h"
@@ -11,11 +11,11 @@
 
 #include "base/option.h"
 #include "core/agent.h"
-#include "core/ask.h"
 #include "core/foreign.h"
-#include "core/lookout.h"
 #include "core/preempt.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
+#include "core/steal_request.h"
+#include "core/sysmon.h"
 #include "core/timer.h"
 #include "os/sys.h"
 #include "sync/event.h"
@@ -24,17 +24,17 @@ enum { ENDED = 1, RECENT = 256 };
 
 /* ---- functions that the units call in units that are not compiled in ------------------------- */
 
-struct kbi_solo kbi_solo;
-a32 kbi_lookout_bell, kbi_lookout_watcher_asleep, kbi_apart_asked;
-a32 kbi_stack_hunger;
+struct kbi_single_threaded kbi_single_threaded;
+a32 kbi_sysmon_bell, kbi_sysmon_watcher_asleep, kbi_spread_asked;
+a32 kbi_stack_reclaim_wanted;
 struct kbi_stack_slot *kbi_stack_slots;
 
-void kbi_solo_park(struct kbi_vp *vp) { (void)vp; }
-void kbi_solo_unpark_slow(struct kbi_vp *vp) { (void)vp; }
-void kbi_lookout_wake(void) { }
-void kbi_lookout_wake_watcher(void) { }
-void kbi_apart_look_now(struct kbi_vp *vp) { (void)vp; }
-void kbi_stack_surrender(unsigned slot) { (void)slot; }
+void kbi_single_threaded_park(struct kbi_vp *vp) { (void)vp; }
+void kbi_single_threaded_unpark_slow(struct kbi_vp *vp) { (void)vp; }
+void kbi_sysmon_wake(void) { }
+void kbi_sysmon_wake_watcher(void) { }
+void kbi_spread_look_now(struct kbi_vp *vp) { (void)vp; }
+void kbi_stack_reclaim(unsigned slot) { (void)slot; }
 void kbi_stack_trim(unsigned slot) { (void)slot; }
 bool kbi_stack_is_used(unsigned slot) { (void)slot; return false; }
 uint32_t kbi_foreign_count(void) { return 0; }
@@ -59,7 +59,7 @@ void kbi_preempt_send(struct kbi_vp *vp)
 
 static struct {
 	struct sim_thread *thread;
-	struct kbi_body *body;
+	struct kbi_worker *worker;
 	uint64_t random;
 	uint64_t busy, *since; /* [VPs] when it began to run threads; 0: it runs none */
 	/* stacks, last in first out: how many are in use, and when each was last a new thread's,
@@ -198,7 +198,7 @@ static struct kbi_task *after_end(struct kbi_vp *vp, struct sim_thread *s)
 	}
 	if (joiner)
 		kbi_domain_wake(vp, joiner, kbi_run_joiner_is_next(vp));
-	return kbi_ask_at_end(vp, kbi_run_next(vp));
+	return kbi_steal_request_at_end(vp, kbi_run_next(vp));
 }
 
 static struct kbi_task *one_turn(struct kbi_vp *vp, struct kbi_task *t)
@@ -337,7 +337,7 @@ static int make_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s,
 	s->id = id;
 	s->nvps = setup->vps;
 	kbi_vp_init(vp, id, s, sched);
-	r.body[id].vp = vp;
+	r.worker[id].vp = vp;
 	return kbi_board_init(&vp->board, id, setup->vps, (setup->threads + 63) / 64 * 64);
 }
 
@@ -373,7 +373,7 @@ static void body(unsigned i)
 {
 	/* processors do not start in step */
 	sim_spend(r.random % (1000 + i) * 1000);
-	kbi_agent_run(&r.body[i]);
+	kbi_agent_run(&r.worker[i]);
 }
 
 int sim_simulate(const struct sim_setup *setup)
@@ -387,7 +387,7 @@ int sim_simulate(const struct sim_setup *setup)
 	r.since = must(calloc(setup->vps, sizeof *r.since));
 	r.fetched = must(calloc(setup->vps, sizeof *r.fetched));
 	r.first_at = must(calloc(setup->threads + 1, sizeof *r.first_at));
-	r.body = must(kbi_sys_map(setup->vps * sizeof *r.body));
+	r.worker = must(kbi_sys_map(setup->vps * sizeof *r.worker));
 	kbi_stack_slots = must(kbi_sys_map((setup->vps + 1) * sizeof *kbi_stack_slots));
 	make_vps(setup);
 	for (uint32_t i = 0; i < setup->threads; i++) {

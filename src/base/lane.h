@@ -12,9 +12,9 @@
  *   Hence slots are read and written relaxed.
  * - Every store of bottom is a release, so whichever store a thief reads (acquire), the thief sees
  *   the records below it.
- * Where no thief can be active (core/solo) the owner needs neither fence nor CAS: `alone`.
- * base/deque, the scheduler's array, has a single end for all takers, because there the oldest item
- * is to run next.
+ * Where no thief can be active (core/single_threaded) the owner needs neither fence nor CAS:
+ * `alone`. base/deque, the scheduler's array, has a single end for all takers, because there the
+ * oldest item is to run next.
  * Callers: sync/crew. */
 #ifndef KBI_LANE_H
 #define KBI_LANE_H

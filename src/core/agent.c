@@ -14,11 +14,11 @@
 #include "core/foreign.h"
 #include "core/preempt.h"
 #include "core/agent.h"
-#include "core/ask.h"
+#include "core/steal_request.h"
 #include "core/domain.h"
-#include "core/lookout.h"
+#include "core/sysmon.h"
 #include "core/run.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/source.h"
 #include "os/sys.h"
 
@@ -59,7 +59,7 @@ struct idle {
 	uint64_t since; /* ns: when the clock was first read; 0: not yet */
 	uint64_t net;   /* ns: period at which a monitor looks up */
 	uint64_t looked; /* ns: when a monitor last looked */
-	struct kbi_ask ask;
+	struct kbi_steal_request request;
 	uint32_t spins;
 	bool nudged;    /* it was woken, perhaps only to look for work */
 	bool said;      /* a deadlock was reported */
@@ -81,9 +81,9 @@ static void judge_mail_run(struct kbi_vp *vp)
 	if (a_load_acq(&t->task.state) != vp->waiting_here)
 		return;
 	if (kbi_sys_now() - vp->idle_ran_at < 2000)
-		t->chat += t->chat < 4;
+		t->pingpong += t->pingpong < 4;
 	else
-		t->chat = 0;
+		t->pingpong = 0;
 }
 
 /* ---- grain ----------------------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ static void note_taken_tasks(struct kbi_vp *vp, uint64_t taken)
 static bool weigh_taken_tasks(struct kbi_vp *vp)
 {
 	uint64_t n = vp->s->taken - vp->fed_before;
-	uint32_t b = a_load_rlx(&kbi_crowd.fine);
+	uint32_t b = a_load_rlx(&kbi_idle_stats.fine_grained);
 	bool coarse = kbi_sys_now() - vp->fed_at >=
 		n * scale_to_vps(FINE, FINE_LEAST) + scale_to_vps(FEED, FEED_LEAST);
 
@@ -122,8 +122,8 @@ static bool weigh_taken_tasks(struct kbi_vp *vp)
 		b /= 8; /* the kernel may have held this VP: a single look is not enough to be sure */
 	else if (b < FINE_SKIP_MAX && kbi_options.tick_ms > 0)
 		b = b * 2 + 64;
-	if (a_load_rlx(&kbi_crowd.fine) != b)
-		a_store_rlx(&kbi_crowd.fine, b);
+	if (a_load_rlx(&kbi_idle_stats.fine_grained) != b)
+		a_store_rlx(&kbi_idle_stats.fine_grained, b);
 	vp->fed_at = 0;
 	return !coarse && b >= FINE_SURE;
 }
@@ -137,9 +137,9 @@ static void set_idle(struct kbi_vp *vp, enum kbi_sched_idle what)
 	if (old == (uint32_t)what)
 		return;
 	if (old == KBI_IDLE_POLLING)
-		a_sub_rlx(&kbi_crowd.polling, 1);
+		a_sub_rlx(&kbi_idle_stats.polling, 1);
 	if (what == KBI_IDLE_POLLING)
-		a_add_rlx(&kbi_crowd.polling, 1);
+		a_add_rlx(&kbi_idle_stats.polling, 1);
 	if (old == KBI_IDLE_BUSY)
 		a_add_rlx(&kbi_vps[0]->s->idle_count, 1);
 	if (what == KBI_IDLE_BUSY)
@@ -155,11 +155,11 @@ static bool poller_enter(struct kbi_vp *vp)
 
 	if (limit == 0 || vp->poller)
 		return true;
-	if (a_add_rlx(&kbi_crowd.pollers, 1) < limit) {
+	if (a_add_rlx(&kbi_idle_stats.pollers, 1) < limit) {
 		vp->poller = 1;
 		return true;
 	}
-	a_sub_rlx(&kbi_crowd.pollers, 1);
+	a_sub_rlx(&kbi_idle_stats.pollers, 1);
 	return false;
 }
 
@@ -168,7 +168,7 @@ static void poller_leave(struct kbi_vp *vp)
 	if (!vp->poller)
 		return;
 	vp->poller = 0;
-	a_sub_rlx(&kbi_crowd.pollers, 1);
+	a_sub_rlx(&kbi_idle_stats.pollers, 1);
 }
 
 /* ---- how long it is idle --------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ static void poller_leave(struct kbi_vp *vp)
  * look at the clock. */
 static void idle_begins(struct kbi_vp *vp)
 {
-	if (kbi_unlikely(a_load_rlx(&kbi_crowd.clocked)))
+	if (kbi_unlikely(a_load_rlx(&kbi_idle_stats.clocked)))
 		a_store_rlx(&vp->idle_ns, (a_load_rlx(&vp->idle_ns) - kbi_sys_now()) | IDLE_NOW);
 }
 
@@ -197,8 +197,8 @@ uint64_t kbi_agent_idle_ns(struct kbi_vp *vp)
 {
 	uint64_t was;
 
-	if (!a_load_rlx(&kbi_crowd.clocked))
-		a_store_rlx(&kbi_crowd.clocked, 1);
+	if (!a_load_rlx(&kbi_idle_stats.clocked))
+		a_store_rlx(&kbi_idle_stats.clocked, 1);
 	was = a_load_rlx(&vp->idle_ns);
 	return was & IDLE_NOW ? (was + kbi_sys_now()) & ~IDLE_NOW : was;
 }
@@ -212,11 +212,11 @@ static bool is_coarse(struct kbi_vp *w, uint64_t now)
 {
 	uint64_t n = kbi_vp_turns(w), turns = n - a_xchg_rlx(&w->seen_turns, n),
 		since = now - a_xchg_rlx(&w->seen_at, now);
-	uint32_t b = a_load_rlx(&kbi_crowd.fine);
+	uint32_t b = a_load_rlx(&kbi_idle_stats.fine_grained);
 
 	if (kbi_likely(!b) || since < NET_FIRST / 2 || turns * COARSE > since || !kbi_vp_backlog(w))
 		return false;
-	a_store_rlx(&kbi_crowd.fine, b / 8);
+	a_store_rlx(&kbi_idle_stats.fine_grained, b / 8);
 	return b / 8 == 0;
 }
 
@@ -248,7 +248,7 @@ static void monitor_vps(struct kbi_vp *vp, struct idle *idle)
 {
 	uint64_t now = kbi_sys_now();
 
-	/* with a quantum the lookout sends ticks, and knows the calls that they must not end */
+	/* with a quantum sysmon sends ticks, and knows the calls that they must not end */
 	if (kbi_options.quantum || now - idle->looked < NET_FIRST)
 		return;
 	idle->looked = now;
@@ -268,7 +268,7 @@ static void appoint_monitor(struct kbi_vp *vp)
 	if (kbi_vp_n == 1 || kbi_options.tick_ms == 0)
 		return;
 	a_fence_after_rmw(); /* set_idle's. Partner: the fence in sleep_in_kernel */
-	if (a_load_rlx(&kbi_crowd.polling) || a_load_rlx(&kbi_crowd.monitors))
+	if (a_load_rlx(&kbi_idle_stats.polling) || a_load_rlx(&kbi_idle_stats.monitors))
 		return;
 	for (unsigned i = 1; i < kbi_vp_n; i++) {
 		struct kbi_vp *w = kbi_vps[(vp->id + i) % kbi_vp_n];
@@ -277,7 +277,7 @@ static void appoint_monitor(struct kbi_vp *vp)
 		if ((doze == KBI_DOZE_YES || doze == KBI_DOZE_SOURCE) &&
 		    /* acquire, release: partners are the exchanges in sleep_in_kernel and kbi_vp_rouse */
 		    a_cas_acqrel(&w->doze, &doze, KBI_DOZE_MONITOR)) {
-			kbi_vp_wake_body(w, doze);
+			kbi_vp_wake_worker(w, doze);
 			return;
 		}
 	}
@@ -475,11 +475,11 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
 	if (left > most)
 		left = most;
 	if (monitoring)
-		a_add_rlx(&kbi_crowd.monitors, 1);
-	kbi_solo_park(vp);
+		a_add_rlx(&kbi_idle_stats.monitors, 1);
+	kbi_single_threaded_park(vp);
 	over = sleep_offering_domain(vp, left, in_source);
 	if (monitoring)
-		a_sub_rlx(&kbi_crowd.monitors, 1);
+		a_sub_rlx(&kbi_idle_stats.monitors, 1);
 	/* acquire: partner is the exchange in kbi_vp_rouse, or the CAS in appoint_monitor */
 	idle->nudged = a_xchg_acqrel(&vp->doze, KBI_DOZE_NO) == KBI_DOZE_NO;
 	idle->rested = over && !idle->nudged && a_load_rlx(&kbi_vps[0]->s->idle_count) >= kbi_vp_n;
@@ -502,7 +502,7 @@ static struct kbi_task *sleep_in_kernel(struct kbi_vp *vp, struct idle *idle)
  * later. */
 static void adjust_wake_backoff(struct idle *idle, bool gained)
 {
-	uint32_t b = a_load_rlx(&kbi_crowd.backoff);
+	uint32_t b = a_load_rlx(&kbi_idle_stats.backoff);
 
 	if (!idle->nudged)
 		return;
@@ -511,7 +511,7 @@ static void adjust_wake_backoff(struct idle *idle, bool gained)
 		b = 0;
 	else if (b < BACKOFF_MAX)
 		b = b * 2 + 16;
-	a_store_rlx(&kbi_crowd.backoff, b);
+	a_store_rlx(&kbi_idle_stats.backoff, b);
 }
 
 /* Returns true if this VP has nothing to poll for but the kernel's events. If no VP runs a thread
@@ -556,33 +556,33 @@ static bool keep_polling(struct kbi_vp *vp, struct idle *idle)
 	if (idle->spins % SPINS_A_CLOCK)
 		return true;
 	poll_others(vp);
-	kbi_stack_surrender_if_asked(vp->id + 1);
+	kbi_stack_reclaim_if_wanted(vp->id + 1);
 	/* the thread that has the expected work may be waiting for this processor */
-	if (kbi_unlikely(a_load_rlx(&kbi_crowd.crammed)))
+	if (kbi_unlikely(a_load_rlx(&kbi_idle_stats.oversubscribed)))
 		kbi_sys_yield();
 	now = kbi_sys_now();
 	if (!idle->since)
 		idle->since = now;
-	kbi_ask_for_work(vp, &idle->ask, now);
+	kbi_steal_request_send(vp, &idle->request, now);
 	if (now - idle->since >= NET_FIRST && kbi_options.tick_ms > 0)
 		monitor_vps(vp, idle); /* while this VP polls for long, no other VP monitors */
 	/* a VP that has sent the tick gets its answer soon */
-	return now - idle->since < poll_time_of_vp(vp) << (idle->ask.ticked != UINT64_MAX);
+	return now - idle->since < poll_time_of_vp(vp) << (idle->request.ticked != UINT64_MAX);
 }
 
-/* Wakes the lookout and the standstill watcher: both may sleep for good while all VPs are idle. */
-static void tell_lookout(void)
+/* Wakes sysmon and the standstill watcher: both may sleep for good while all VPs are idle. */
+static void tell_sysmon(void)
 {
-	a_fence_after_rmw(); /* set_idle's. Partners: the fences in lookout.c and standstill.c */
-	if (kbi_unlikely(a_load_rlx(&kbi_lookout_watcher_asleep)))
-		kbi_lookout_wake_watcher();
-	if (kbi_options.quantum && kbi_unlikely(a_load_rlx(&kbi_lookout_bell) == KBI_BELL_ASLEEP))
-		kbi_lookout_wake();
+	a_fence_after_rmw(); /* set_idle's. Partners: the fences in sysmon.c and standstill.c */
+	if (kbi_unlikely(a_load_rlx(&kbi_sysmon_watcher_asleep)))
+		kbi_sysmon_wake_watcher();
+	if (kbi_options.quantum && kbi_unlikely(a_load_rlx(&kbi_sysmon_bell) == KBI_BELL_ASLEEP))
+		kbi_sysmon_wake();
 }
 
 static struct kbi_task *await_ready_task(struct kbi_vp *vp)
 {
-	struct idle idle = { .net = NET_FIRST, .ask = { .ticked = UINT64_MAX } };
+	struct idle idle = { .net = NET_FIRST, .request = { .ticked = UINT64_MAX } };
 	struct kbi_task *t;
 	uint64_t taken = vp->s->taken;
 	bool was_idle;
@@ -611,9 +611,9 @@ static struct kbi_task *await_ready_task(struct kbi_vp *vp)
 	set_idle(vp, KBI_IDLE_BUSY);
 	if (was_idle) {
 		appoint_monitor(vp);
-		tell_lookout();
+		tell_sysmon();
 	}
-	kbi_solo_unpark(vp);
+	kbi_single_threaded_unpark(vp);
 	if (vp->s->taken != taken)
 		/* not before that system call: fine tasks would look coarse */
 		note_taken_tasks(vp, taken);
@@ -621,7 +621,7 @@ static struct kbi_task *await_ready_task(struct kbi_vp *vp)
 	return t;
 }
 
-void kbi_agent_run(struct kbi_body *me)
+void kbi_agent_run(struct kbi_worker *me)
 {
 	struct kbi_vp *vp = me->vp;
 

@@ -1,5 +1,5 @@
 /* core/agent.h - the polling agent of a VP: it runs while no thread of the VP is ready.
- * Callers: spare, handoff, lending, quantum, standstill, api. */
+ * Callers: worker_pool, handoff, lending, quantum, standstill, api. */
 #ifndef KBI_AGENT_H
 #define KBI_AGENT_H
 
@@ -7,7 +7,7 @@
 
 /* Runs the VP of worker me on me's own stack with its own TLS. Returns when me has no VP any
  * more. */
-void kbi_agent_run(struct kbi_body *me);
+void kbi_agent_run(struct kbi_worker *me);
 /* Returns true if w has ready tasks or unseen events. An approximate look from another VP. now:
  * ns. */
 bool kbi_agent_has_work(struct kbi_vp *w, uint64_t now);

@@ -10,9 +10,9 @@
 #include "core/boot.h"
 #include "core/dump.h"
 #include "core/handoff.h"
+#include "core/live_threads.h"
 #include "core/place.h"
 #include "core/slice.h"
-#include "core/tally.h"
 #include "core/thread.h"
 #include "core/timer.h"
 #include "core/vp.h"
@@ -217,17 +217,17 @@ int kb_vp_self(void)
 
 unsigned kb_thread_count(void)
 {
-	return (unsigned)kbi_tally_live() + a_load_rlx(&kbi_tally_servants);
+	return (unsigned)kbi_live_threads_sum() + a_load_rlx(&kbi_live_threads_servants);
 }
 
 const uint32_t *kb_thread_ever(void)
 {
-	return &kbi_tally_ever.v_;
+	return &kbi_live_threads_ever.v_;
 }
 
 void kb_thread_ever_reset(void)
 {
-	a_store_rlx(&kbi_tally_ever, 0);
+	a_store_rlx(&kbi_live_threads_ever, 0);
 }
 
 int kb_option(const char *name, uint64_t *value)

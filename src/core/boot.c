@@ -9,22 +9,22 @@
 #include <unistd.h>
 
 #include "base/option.h"
-#include "core/body_process.h"
-#include "core/body_thread.h"
+#include "core/process.h"
+#include "core/worker_thread.h"
 #include "core/contain.h"
 #include "core/dump.h"
 #include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/meter.h"
 #include "core/outside.h"
-#include "core/spare.h"
+#include "core/worker_pool.h"
 #include "core/wait.h"
 #include "core/place.h"
 #include "core/preempt.h"
 #include "core/quantum.h"
 #include "core/agent.h"
 #include "core/run.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/standstill.h"
 #include "core/thread.h"
 #include "mem/heap_door.h"
@@ -41,7 +41,7 @@ enum { NOT_STARTED, STARTING, RUNNING, FAILED, LACKS_BODIES };
 static a32 stage;
 static int failure;
 static bool refused;     /* the options were refused before anything was begun */
-static unsigned bodies; /* virtual processors that have a worker */
+static unsigned workers; /* virtual processors that have a worker */
 
 bool kbi_booted(void)
 {
@@ -59,7 +59,7 @@ static int init_vp(struct kbi_vp *vp, unsigned id, struct kbi_sched_vp *s,
 {
 	kbi_vp_init(vp, id, s, sched);
 	kbi_place_give(vp);
-	vp->solo = id < KBI_SOLO_VPS ? (uint64_t)1 << id : 0;
+	vp->awake_bit = id < KBI_SINGLE_THREADED_VPS ? (uint64_t)1 << id : 0;
 	vp->fp = vp->fp_now = kbi_fp_get();
 	vp->stacks = &kbi_stack_slots[id + 1];
 	return kbi_board_init(&vp->board, vp->id, kbi_vp_n, (kbi_options.max_threads + 63) / 64 * 64);
@@ -76,7 +76,7 @@ static int make_vps(unsigned n, unsigned processors)
 	if (!s || !vps || !kbi_vps)
 		return ENOMEM;
 	kbi_vp_n = n;
-	a_store_rlx(&kbi_crowd.crammed, n > processors);
+	a_store_rlx(&kbi_idle_stats.oversubscribed, n > processors);
 	for (unsigned i = 0; i < n; i++) {
 		s[i].id = i;
 		s[i].nvps = n;
@@ -91,9 +91,9 @@ static int make_vps(unsigned n, unsigned processors)
 
 /* Makes the first kernel thread VP 0's worker b, with another block and stack than main's, for main
  * may leave it. */
-static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *agent)
+static void adopt_worker(struct kbi_vp *vp, struct kbi_worker *b, struct kbi_stack *agent)
 {
-	kbi_body_native_tp(b);
+	kbi_worker_native_tp(b);
 	if (kbi_tcb_available) {
 		kbi_tcb_leave_rseq(); /* wherever main runs, it would read this kernel thread's processor
 		                       * there */
@@ -109,7 +109,7 @@ static void adopt_body(struct kbi_vp *vp, struct kbi_body *b, struct kbi_stack *
 	b->leader = 1;
 	kbi_san_make(&b->san, agent->low, agent->size);
 	kbi_vp_embody(vp, b);
-	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_body_agent, b);
+	kbi_ctx_make(&vp->agent_ctx, agent->low, agent->size, kbi_worker_agent, b);
 }
 
 /* Makes the caller, the process's first thread, `main` on VP 0, whose worker this kernel thread
@@ -123,7 +123,7 @@ static int adopt_main(struct kbi_vp *vp)
 	agent = class < 0 ? NULL : kbi_stack_get_or_make(class);
 	if (!agent)
 		return ENOMEM;
-	adopt_body(vp, kbi_spare_record(false), agent);
+	adopt_worker(vp, kbi_worker_pool_record(false), agent);
 	t->is_main = true;
 	memcpy(t->name, "main", 5);
 	t->named = true;
@@ -137,9 +137,9 @@ static int adopt_main(struct kbi_vp *vp)
 	kbi_task_set_started(&t->task);
 	vp->cur_tp = t->task.tp ? t->task.tp : vp->tp;
 	vp->cur = t;
-	kbi_body_own_stack(&t->san);
+	kbi_worker_own_stack(&t->san);
 	kbi_foreign_leave(t);
-	kbi_meter_main(t, vp->body);
+	kbi_meter_main(t, vp->worker);
 	t->task.vp = vp;
 	/* release: partner is the acquire of a reader of the state */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_RUNNING, 0));
@@ -147,11 +147,11 @@ static int adopt_main(struct kbi_vp *vp)
 }
 
 /* Starts the workers; goes on where it failed before. */
-static int start_bodies(void)
+static int start_workers(void)
 {
 	kbi_fd_make_room();
-	for (; bodies < kbi_vp_n; bodies++) {
-		int e = kbi_body_start(kbi_vps[bodies]);
+	for (; workers < kbi_vp_n; workers++) {
+		int e = kbi_worker_start(kbi_vps[workers]);
 
 		if (e)
 			return e;
@@ -173,7 +173,7 @@ static int open_processes(bool first)
 	const char *why;
 	int e;
 
-	if (!first || !kbi_solo_is_only_one())
+	if (!first || !kbi_single_threaded_is_only_one())
 		return refuse_processes(ENOTSUP,
 			"the program has other kernel threads already, does not "
 			"start Kochab in its first one, or has no /proc");
@@ -198,7 +198,7 @@ static int begin_processes(void)
 #endif
 	kbi_task_set_started(&t->task);
 	kbi_meter_main(t, NULL);
-	e = kbi_process_begin(start_bodies, &why);
+	e = kbi_process_begin(start_workers, &why);
 	if (e)
 		return refuse_processes(e, why);
 	kbi_foreign_leave(t);
@@ -245,7 +245,7 @@ static int boot_runtime(void)
 	kbi_meter_setup();
 	kbi_self(); /* the caller has a descriptor from here on */
 	if (first && kbi_options.body != KBI_OPT_BODY_PROCESS)
-		kbi_solo_begin(n);
+		kbi_single_threaded_begin(n);
 #if KBI_HAVE_TP
 	kbi_self_offset = (char *)&kbi_self_tls - (char *)kbi_tp_get();
 	kbi_descriptor_loads_at = (char *)&kbi_descriptor_loads - (char *)kbi_tp_get();
@@ -259,7 +259,7 @@ static int boot_runtime(void)
 		return e;
 	e = make_vps(n, processors);
 	if (!e)
-		e = kbi_spare_setup(n);
+		e = kbi_worker_pool_setup(n);
 	if (!e)
 		e = kbi_thread_setup();
 	if (e)
@@ -271,7 +271,7 @@ static int boot_runtime(void)
 		return fail_start(e);
 	kbi_contain_setup();
 	kbi_dump_setup();
-	kbi_body_learn_masks();
+	kbi_worker_learn_masks();
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
 		e = begin_processes();
 		return e ? fail_start(e) : 0; /* the program is as it was */
@@ -280,8 +280,8 @@ static int boot_runtime(void)
 		e = adopt_main(kbi_vps[0]);
 	if (e)
 		return fail_start(e);
-	bodies = first;
-	e = start_bodies();
+	workers = first;
+	e = start_workers();
 	if (first)
 		kbi_place_take(kbi_vps[0]); /* last, so that kernel threads started before it have any
 		                             * processor */
@@ -342,7 +342,7 @@ int kbi_boot(void)
 	if (kbi_likely(before == RUNNING))
 		return 0;
 	if ((before == NOT_STARTED || before == LACKS_BODIES) && a_cas_acq(&stage, &before, STARTING)) {
-		failure = before == LACKS_BODIES ? start_bodies() : boot_runtime();
+		failure = before == LACKS_BODIES ? start_workers() : boot_runtime();
 		if (kbi_options.verbose)
 			print_choices();
 		kbi_lock_tell(&stage, stage_after(failure));

@@ -1,8 +1,8 @@
 /* core/contain.c - the end of a thread that crashed. Contract in contain.h.
  *
  * A signal handler finds the thread where it crashed, or where its process was killed
- * (core/warden). If that is outside the library and the thread holds no lock of libc's that has no
- * owner (os/crash), then all that it leaves behind belongs to it, and every queue is whole. The
+ * (core/supervisor). If that is outside the library and the thread holds no lock of libc's that has
+ * no owner (os/crash), then all that it leaves behind belongs to it, and every queue is whole. The
  * handler notes the event and returns to land_lost_thread, on a stack of its own, still as that
  * thread on its virtual processor. land_lost_thread gives back the thread's locks, calls the
  * program's hook, and ends the thread. Anywhere else the signal has its usual effect: it ends the
@@ -18,15 +18,15 @@
 
 #include "base/option.h"
 #include "core/agent.h"
-#include "core/body.h"
 #include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/source.h"
+#include "core/supervisor.h"
 #include "core/thread.h"
 #include "core/wait.h"
-#include "core/warden.h"
+#include "core/worker.h"
 #include "os/context.h"
 #include "os/crash.h"
 #include "os/crash_libc.h"
@@ -125,7 +125,7 @@ unsigned kb_crash_count(void)
 
 void kb_crash_counts(struct kb_crash_counts *c)
 {
-	struct kbi_warden_kills k = kbi_warden_kills();
+	struct kbi_supervisor_kills k = kbi_supervisor_kills();
 
 	*c = (struct kb_crash_counts){ .lost = a_load_rlx(&lost), .bound = k.bound, .kills = k.kills,
 				       .last_at = k.at, .last_ns = k.last, .longest_ns = k.longest };
@@ -303,12 +303,12 @@ static const char *why_not_here(const struct kb_thread *t, const void *context)
 {
 	if (kbi_context_is_on_signal_stack(context))
 		return "it came in a signal handler";
-	if (a_load_rlx(&t->task.np) || a_load_rlx(&kbi_solo.busy))
+	if (a_load_rlx(&t->task.np) || a_load_rlx(&kbi_single_threaded.busy))
 		return "it came in the library";
 	return NULL;
 }
 
-static const char *why_not(const struct kb_thread *t, const struct kbi_body *b,
+static const char *why_not(const struct kb_thread *t, const struct kbi_worker *b,
 	const siginfo_t *info, const void *context)
 {
 	if (!b)
@@ -335,7 +335,7 @@ static struct kb_thread *running_thread(void)
 static bool contain_crash(int sig, siginfo_t *info, void *context)
 {
 	struct kb_thread *t = running_thread();
-	struct kbi_body *b = t ? kbi_body_of_task(&t->task) : NULL;
+	struct kbi_worker *b = t ? kbi_worker_of_task(&t->task) : NULL;
 	struct kb_crash_info i = { .signal = sig, .code = info->si_code,
 		.address = info->si_code > 0 ? info->si_addr : NULL };
 	void *frame[KB_CRASH_FRAMES];
@@ -359,37 +359,37 @@ static bool contain_crash(int sig, siginfo_t *info, void *context)
 
 /* ---- a killed process ------------------------------------------------------------------------ */
 
-static enum kbi_warden_loss end_for_lost_main(void)
+static enum kbi_supervisor_loss end_for_lost_main(void)
 {
 	kbi_sys_message("main was running in a process that was killed: the program ends");
-	return KBI_WARDEN_ENDS;
+	return KBI_SUPERVISOR_ENDS;
 }
 
-static enum kbi_warden_loss lose_victim(struct kbi_victim *victim, void *context)
+static enum kbi_supervisor_loss lose_victim(struct kbi_victim *victim, void *context)
 {
 	struct kb_thread *t = running_thread();
-	struct kbi_body *b = t && t->task.vp ? kbi_body_of_task(&t->task) : NULL;
+	struct kbi_worker *b = t && t->task.vp ? kbi_worker_of_task(&t->task) : NULL;
 	void *frame[KB_CRASH_FRAMES];
 	struct kbi_crash_walk w = { frame, kbi_countof(frame), 0 };
 
 	if (kbi_options.on_kill == KBI_OPT_ON_KILL_SPARE)
-		return KBI_WARDEN_DONE;
+		return KBI_SUPERVISOR_DONE;
 	/* no thread ran there; or the thread is in a blocking call, which is made again; or it has
 	 * given up its processor since */
 	if (!b || (victim->thread && (victim->thread != t || victim->turn != kbi_vp_turns(t->task.vp))))
-		return KBI_WARDEN_DONE;
+		return KBI_SUPERVISOR_DONE;
 	*victim = (struct kbi_victim){ t, kbi_vp_turns(t->task.vp) };
 	if (t->lost || t->user_stack)
-		return KBI_WARDEN_DONE;
+		return KBI_SUPERVISOR_DONE;
 	if (b->crash_guard || why_not_here(t, context) ||
 	    kbi_context_code(kbi_context_at(context)) != KBI_CODE_PROGRAM)
-		return KBI_WARDEN_LATER;
+		return KBI_SUPERVISOR_LATER;
 	if (t->is_main)
 		return end_for_lost_main();
 	if (kbi_crash_look(context, KBI_CRASH_ANYWHERE, &w, &b->crash_guard) ||
 	    !prepare_landing(t, (struct kb_crash_info){ .signal = SIGKILL }, &w, context))
-		return KBI_WARDEN_LATER;
-	return KBI_WARDEN_DONE;
+		return KBI_SUPERVISOR_LATER;
+	return KBI_SUPERVISOR_DONE;
 }
 
 /* Records a loss; called by the supervisor. A process that has the lock may not be able to go on
@@ -452,8 +452,8 @@ void kbi_contain_setup(void)
 	}
 	kbi_contain_on = true;
 	kbi_preempt_contain = contain_crash;
-	kbi_warden_lose = lose_victim;
-	kbi_warden_bury = bury_process;
+	kbi_supervisor_lose = lose_victim;
+	kbi_supervisor_lose_bound = bury_process;
 	for (unsigned i = 0; i < kbi_countof(signals); i++) {
 		kbi_real.sigaction(signals[i], NULL, &old);
 		if (old.sa_handler != SIG_DFL)

@@ -52,7 +52,7 @@ struct kb_thread {
 	uint8_t reason;       /* enum kbi_wake_reason of the last claim */
 	/* short runs in a row after wake-ups from another VP, saturating. This byte is written by
 	 * the VP that runs the thread or has it ready */
-	uint8_t chat : 6;
+	uint8_t pingpong : 6;
 	bool lost : 1;        /* it has crashed; set by the thread, for ever */
 	/* sync/rwlock's record under this index belongs to this thread, not to the previous thread
 	 * of the descriptor */
@@ -72,8 +72,8 @@ struct kb_thread {
 	 * ever */
 	a16 lies;
 	uint16_t bound;                /* KBI_TASK_BOUND: the VP it is bound to; constant */
-	/* BLOCKED: index of its worker in kbi_spare_bodies; else 0. Written by the thread */
-	uint16_t body;
+	/* BLOCKED: index of its worker in kbi_workers; else 0. Written by the thread */
+	uint16_t worker;
 	/* Drop-in: how many threads are about to signal this thread's kernel thread for a
 	 * cancellation. Only counted up and down, never set, because the last of them may be late,
 	 * when a new thread has the descriptor */
@@ -169,7 +169,7 @@ static inline struct kb_thread *kbi_descriptor_alloc(struct kbi_descriptor_cache
 	t->own_tls = t->user_stack = t->is_main = t->named = t->lost = t->reads = false;
 	t->unused = 0; /* all bits of the byte are written, so that none must be read */
 	t->reason = 0;
-	t->chat = 0;
+	t->pingpong = 0;
 	a_store_rlx(&t->task.state, KBI_STATE(KBI_TASK_NEW, 0));
 	return t;
 }

@@ -36,8 +36,8 @@ static void count_watch(struct kbi_vp *dom, const struct kbi_watch *w, uint32_t 
 		a_store_rlx(&dom->n_rung, a_load_rlx(&dom->n_rung) + n);
 	if (w->boarded)
 		dom->n_boarded += n;
-	if (w->tally)
-		a_store_rlx(w->tally, a_load_rlx(w->tally) + n);
+	if (w->counter)
+		a_store_rlx(w->counter, a_load_rlx(w->counter) + n);
 }
 
 void kbi_domain_watch_add(struct kbi_vp *vp, struct kbi_watch *w, struct kbi_watch **list)
@@ -292,8 +292,8 @@ static void resume_by_mail(struct kbi_vp *me, struct kbi_vp *dom, struct kbi_tas
 		queue_claimed_task(me, dom, t, front);
 		return;
 	}
-	if (kbi_thread_of(t)->chat >= 4 && !a_load_rlx(&kbi_vps[from]->doze)) {
-		kbi_thread_of(t)->chat = 0;
+	if (kbi_thread_of(t)->pingpong >= 4 && !a_load_rlx(&kbi_vps[from]->doze)) {
+		kbi_thread_of(t)->pingpong = 0;
 		kbi_vp_send(kbi_vps[from], t);
 		return;
 	}

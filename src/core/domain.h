@@ -18,7 +18,7 @@ struct kbi_watch {
 	 * look */
 	bool rung;
 	bool boarded;  /* its writer tells a board (kbi_domain_boards); it is not polled */
-	a32 *tally;    /* counter of watches of its kind; NULL: not counted */
+	a32 *counter;  /* counter of watches of its kind; NULL: not counted */
 	struct kbi_task *task;
 };
 

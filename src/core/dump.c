@@ -2,8 +2,8 @@
  * Backtraces follow frame pointers inside the thread's own stack from its saved context; code
  * compiled without frame pointers shortens them (the debugger helper unwinds fully). The state of a
  * thread that runs meanwhile is a snapshot. */
-#include "core/body_process.h"
 #include "core/dump.h"
+#include "core/process.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,10 +22,10 @@
 #include "base/option.h"
 #include "core/contain.h"
 #include "core/handoff.h"
-#include "core/lookout.h"
 #include "core/preempt.h"
-#include "core/spare.h"
+#include "core/sysmon.h"
 #include "core/vp.h"
+#include "core/worker_pool.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -192,7 +192,7 @@ void kbi_dump(int fd)
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		print_vp(fd, kbi_vps[i]);
 	print_line(fd, "  %u kernel threads in blocking calls, %u spare\n", kbi_handoff_away(),
-		kbi_spare_counts().idle);
+		kbi_worker_pool_counts().idle);
 	if (kbi_contain_lost())
 		print_line(fd, "  %u threads were lost by crashes\n", kbi_contain_lost());
 	if (!open)
@@ -332,14 +332,13 @@ static bool has_room(void)
 	return !k || at - (uintptr_t)k->low > STACK;
 }
 
-/* Requests a dump in a handler, on any stack: the lookout prints the list, if there is a
- * lookout. */
+/* Requests a dump in a handler, on any stack: sysmon prints the list, if it runs. */
 static void request_dump(void)
 {
 	a_store_rlx(&wished, 1);
-	a_fence_sc(); /* partner: the fence in sleep_long of the lookout */
-	if (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE)
-		kbi_lookout_wake();
+	a_fence_sc(); /* partner: the fence in sleep_long of sysmon */
+	if (a_load_rlx(&kbi_sysmon_bell) != KBI_BELL_NONE)
+		kbi_sysmon_wake();
 	else if (has_room())
 		grant_dump(0);
 	else
@@ -360,10 +359,10 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 		     i, (unsigned long long)kbi_vp_progress(v), (unsigned long long)v->n_mail,
 		     (unsigned long long)v->n_sleeps, (unsigned long long)v->n_ticks,
 		     (unsigned long long)v->s->given, (unsigned long long)v->s->taken);
-		if (v->apart.n_moves)
+		if (v->spread.n_moves)
 			print_line(STDERR_FILENO,
 			     "VP %u: %llu times to a processor where no VP was\n", i,
-			     (unsigned long long)v->apart.n_moves);
+			     (unsigned long long)v->spread.n_moves);
 		if (v->n_ended)
 			print_line(STDERR_FILENO,
 			     "VP %u: %llu turns ended by the quantum, %llu of threads that spun\n", i,
@@ -376,7 +375,7 @@ __attribute__((no_sanitize("thread"))) static void print_stats(void)
 		print_line(STDERR_FILENO, "%u threads were lost by crashes\n", kbi_contain_lost());
 	print_line(STDERR_FILENO,
 	     "%u kernel threads at most at once, %llu hand-overs of a VP by a blocking call\n",
-	     kbi_spare_counts().most, (unsigned long long)kbi_spare_counts().given);
+	     kbi_worker_pool_counts().most, (unsigned long long)kbi_worker_pool_counts().given);
 }
 
 /* Removes the handler in the child of fork, which is a program of a single thread. */
@@ -397,7 +396,7 @@ void kbi_dump_setup(void)
 		atexit(print_stats);
 	if (!kbi_sys_is_open())
 		return; /* SIGQUIT, which its caller may send, ends it as ever */
-	kbi_lookout_dump = (struct kbi_lookout_duty){ grant_dump, is_wished };
+	kbi_sysmon_dump = (struct kbi_sysmon_duty){ grant_dump, is_wished };
 	kbi_preempt_wished = request_dump;
 	if (!kbi_options.dump_on_quit)
 		return;

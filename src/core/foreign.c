@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "os/lock.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -58,7 +58,7 @@ struct kbi_task *kbi_foreign_enter(void)
 {
 	struct kb_thread *t;
 
-	kbi_solo_end();
+	kbi_single_threaded_end();
 	t = kbi_descriptor_alloc(NULL);
 	if (!t)
 		kbi_sys_fatal("no thread descriptor left for a foreign kernel thread (max_threads)");

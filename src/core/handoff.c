@@ -1,19 +1,19 @@
 /* core/handoff.c - lends and takes a VP. Contract in handoff.h. Model: model/handoff.pml.
  *
  * A thread that may block lends its VP: it writes a word that was never there before into vp->lent,
- * and removes it again by a CAS. While the word is there, the lookout or a thread may replace it by
+ * and removes it again by a CAS. While the word is there, sysmon or a thread may replace it by
  * TAKEN with a CAS; the winner then owns the VP with all its contents, and the lender, when its
  * call is over, finds that out by its own CAS: exactly one of the two has the VP. The lender is on
  * no VP meanwhile, so that a signal handler on it does not touch the VP's queues.
  *
- * The usual taker is the lookout, a kernel thread that sleeps until a VP is lent and then looks at
+ * The usual taker is sysmon, a kernel thread that sleeps until a VP is lent and then looks at
  * intervals. It takes the VP at once if there is work for it, and after a millisecond anyway, so
- * that an idle VP sleeps and is woken as ever; the lookout need not look again then.
+ * that an idle VP sleeps and is woken as ever; sysmon need not look again then.
  *
  * A thread that finds its VP taken saves its context, goes back to the agent that its kernel thread
  * once ran, and is sent from there to a VP as a ready thread. That kernel thread is an idle worker
  * from then on. But if that VP or another VP is lent at this moment, the thread takes it, by the
- * same CAS as the lookout, and goes on there where it is: its kernel thread becomes that VP's
+ * same CAS as sysmon, and goes on there where it is: its kernel thread becomes that VP's
  * worker, and the agent on it that VP's agent. No wake-up is needed then.
  *
  * Not chosen: to give the VP away at each begin (a futex wake of 5 us for each call that would not
@@ -27,18 +27,18 @@
 
 #include "base/option.h"
 #include "core/agent.h"
-#include "core/body_thread.h"
 #include "core/foreign.h"
 #include "core/lending.h"
-#include "core/lookout.h"
 #include "core/meter.h"
-#include "core/nursery.h"
 #include "core/place.h"
 #include "core/run.h"
-#include "core/solo.h"
-#include "core/spare.h"
+#include "core/single_threaded.h"
 #include "core/stock.h"
+#include "core/sysmon.h"
 #include "core/wait.h"
+#include "core/worker_maker.h"
+#include "core/worker_pool.h"
+#include "core/worker_thread.h"
 #include "core/yield.h"
 #include "mem/stack.h"
 #include "os/endable.h"
@@ -74,78 +74,78 @@ static KBI_NOINLINE void set_errno(int e)
 /* Reckons with an idle worker for each VP: a call on each VP may have begun at the same moment. */
 bool kbi_handoff_holds_up(void)
 {
-	if (kbi_likely(!kbi_spare_is_scarce()))
+	if (kbi_likely(!kbi_worker_pool_is_scarce()))
 		return false;
 	kbi_lending_say_none();
 	return true;
 }
 
-bool kbi_handoff_has_spare(void)
+bool kbi_handoff_has_idle_worker(void)
 {
-	if (kbi_spare_counts().idle)
+	if (kbi_worker_pool_counts().idle)
 		return true;
-	kbi_lending_need_spare();
+	kbi_lending_need_worker();
 	return false;
 }
 
-/* Wakes the lookout, which sleeps or does not run yet, after a VP was lent. */
-static KBI_NOINLINE void ring_lookout(void)
+/* Wakes sysmon, which sleeps or does not run yet, after a VP was lent. */
+static KBI_NOINLINE void ring_sysmon(void)
 {
-	kbi_lookout_wake();
-	/* without the lookout the call blocks the VP; the next call tries again */
-	kbi_handoff_start_lookout();
+	kbi_sysmon_wake();
+	/* without sysmon the call blocks the VP; the next call tries again */
+	kbi_handoff_start_sysmon();
 }
 
-int kbi_handoff_start_lookout(void)
+int kbi_handoff_start_sysmon(void)
 {
 	uint32_t none = KBI_BELL_NONE;
 	int e;
 
 	/* no data is passed: of several callers a single caller starts it */
-	if (!a_cas_acqrel(&kbi_lookout_bell, &none, KBI_BELL_AWAKE))
+	if (!a_cas_acqrel(&kbi_sysmon_bell, &none, KBI_BELL_AWAKE))
 		return 0;
-	e = kbi_body_start_closed(kbi_lookout_run, NULL);
+	e = kbi_worker_start_closed(kbi_sysmon_run, NULL);
 	if (e)
-		a_store_rel(&kbi_lookout_bell, KBI_BELL_NONE);
+		a_store_rel(&kbi_sysmon_bell, KBI_BELL_NONE);
 	else
-		kbi_nursery_start();
+		kbi_worker_maker_start();
 	return e;
 }
 
 /* ---- begin ----------------------------------------------------------------------------------- */
 
 /* Lends vp. b is vp's own worker; for the VP no thread runs on b. */
-static inline void lend_vp(struct kbi_vp *vp, struct kbi_body *b)
+static inline void lend_vp(struct kbi_vp *vp, struct kbi_worker *b)
 {
 	uint64_t word = ++b->seq << KBI_LENDING_INDEX_BITS | b->index;
 
 	b->lent = word & ~TAKEN;
 	/* release: partners are the acquires in core/lending: the VP's queues. A full fence: partner is
-	 * the fence in sleep_long of core/lookout */
+	 * the fence in sleep_long of core/sysmon */
 	a_xchg_acqrel(&vp->lent, b->lent);
-	if (kbi_unlikely(a_load_rlx(&kbi_lookout_bell) != KBI_BELL_AWAKE))
-		ring_lookout();
+	if (kbi_unlikely(a_load_rlx(&kbi_sysmon_bell) != KBI_BELL_AWAKE))
+		ring_sysmon();
 }
 
 /* Gives vp to an idle worker at once if threads are ready here and an idle worker waits. Returns
  * true if it did. */
-static bool give_vp_now(struct kbi_vp *vp, struct kbi_body *b)
+static bool give_vp_now(struct kbi_vp *vp, struct kbi_worker *b)
 {
-	struct kbi_body *spare = kbi_vp_backlog(vp) ? kbi_spare_take() : NULL;
+	struct kbi_worker *idle = kbi_vp_backlog(vp) ? kbi_worker_pool_take() : NULL;
 
-	if (!spare)
+	if (!idle)
 		return false;
-	kbi_solo_end();
+	kbi_single_threaded_end();
 	b->lent = 0;
 	a_store_rlx(&vp->lent, TAKEN);
-	kbi_lending_give(vp, spare);
+	kbi_lending_give(vp, idle);
 	return true;
 }
 
 /* Takes the thread off its VP, which is still its own. Returns the worker. */
-static inline struct kbi_body *depart_from_vp(struct kb_thread *t, struct kbi_vp *vp)
+static inline struct kbi_worker *depart_from_vp(struct kb_thread *t, struct kbi_vp *vp)
 {
-	struct kbi_body *b = vp->body;
+	struct kbi_worker *b = vp->worker;
 
 	b->ctx = vp->agent_ctx;
 	b->cur_tp = vp->cur_tp;
@@ -158,7 +158,7 @@ static inline struct kbi_body *depart_from_vp(struct kb_thread *t, struct kbi_vp
 	b->begun_at = 0;
 	a_store_rlx(&b->displaced, 0);
 	a_store_rlx(&b->guest, t);
-	t->body = b->index;
+	t->worker = b->index;
 	a_store_rlx(&vp->next_deadline, kbi_vp_first_deadline(vp));
 	t->task.vp = NULL;
 	/* release: partners are the acquires in kbi_handoff_is_away and kbi_handoff_tid */
@@ -171,13 +171,13 @@ static inline void begin_blocking_call(enum kbi_handoff_hint hint, struct kbi_ha
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = kbi_thread_of(self);
 	struct kbi_vp *vp;
-	struct kbi_body *b;
+	struct kbi_worker *b;
 
 	if (kbi_handoff_departs && self && self->vp && !a_load_rlx(&self->np))
 		kbi_handoff_departs(self, NULL);
 	if (kbi_unlikely(!self || !self->vp)) {
-		if (self && t->body)
-			kbi_spare_bodies[t->body].depth++;
+		if (self && t->worker)
+			kbi_workers[t->worker].depth++;
 		return;
 	}
 	kbi_np_enter(self);
@@ -207,9 +207,9 @@ void kbi_handoff_begin_as(struct kbi_handoff_habit *habit)
 }
 
 /* Learns from the end of a call of a kind. lost: b's VP is another worker's; if it was lent the
- * call lasted, or the lookout would not have taken the VP. A VP given in vain costs a tenth of a
- * wait for the lookout. */
-static void learn_habit(struct kbi_body *b, bool lost)
+ * call lasted, or sysmon would not have taken the VP. A VP given in vain costs a tenth of a
+ * wait for sysmon. */
+static void learn_habit(struct kbi_worker *b, bool lost)
 {
 	enum { LASTED = 50000 /* ns */, TIMES = 10 };
 	struct kbi_handoff_habit *h = b->habit;
@@ -225,28 +225,28 @@ static void learn_habit(struct kbi_body *b, bool lost)
 
 /* Gives away the VP that b has lent. Returns true when it is another worker's; false: no kernel
  * thread can be had. */
-static bool give_vp_away(struct kbi_body *b)
+static bool give_vp_away(struct kbi_worker *b)
 {
 	enum { NAP = 100000 /* ns */, TIMES = 100 };
 	struct timespec nap = { 0, NAP };
 
 	for (int in_vain = 0; in_vain < TIMES;) {
 		uint64_t word = b->lent;
-		struct kbi_body *spare;
+		struct kbi_worker *idle;
 
 		if (!word || a_load_rlx(&b->home->lent) != word)
 			return true;
-		spare = kbi_spare_take();
-		if (spare) {
-			kbi_solo_end();
+		idle = kbi_worker_pool_take();
+		if (idle) {
+			kbi_single_threaded_end();
 			/* acquire, release: partners as in core/lending's take_lent_vp */
 			if (a_cas_acqrel(&b->home->lent, &word, TAKEN))
-				kbi_lending_give(b->home, spare);
+				kbi_lending_give(b->home, idle);
 			else
-				kbi_spare_put(spare);
+				kbi_worker_pool_put(idle);
 			return true;
 		}
-		if (!kbi_nursery_ask() && !kbi_lending_one_comes())
+		if (!kbi_worker_maker_ask() && !kbi_lending_one_comes())
 			in_vain++;
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 	}
@@ -255,31 +255,31 @@ static bool give_vp_away(struct kbi_body *b)
 
 bool kbi_handoff_keep(struct kbi_task *self)
 {
-	struct kbi_body *b = &kbi_spare_bodies[kbi_thread_of(self)->body];
+	struct kbi_worker *b = &kbi_workers[kbi_thread_of(self)->worker];
 
 	if (b->kept || !give_vp_away(b))
 		return false;
 	b->found = 0;
 	kbi_place_leave();
-	kbi_spare_keep(b, true);
+	kbi_worker_pool_keep(b, true);
 	return true;
 }
 
 void kbi_handoff_keep_no_more(struct kbi_task *self)
 {
-	kbi_spare_keep(&kbi_spare_bodies[kbi_thread_of(self)->body], false);
+	kbi_worker_pool_keep(&kbi_workers[kbi_thread_of(self)->worker], false);
 }
 
 bool kbi_handoff_is_kept(const struct kb_thread *t)
 {
-	return t->body && a_load_rlx(&kbi_spare_bodies[t->body].changed);
+	return t->worker && a_load_rlx(&kbi_workers[t->worker].changed);
 }
 
 bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
 {
 	/* acquire: partners are the CAS in core/lending's take_lent_vp and in give_vp_away; the
 	 * guest was set before */
-	const struct kbi_body *b = a_load_acq(&vp->lent) == TAKEN ? kbi_body_of_tid(tid) : NULL;
+	const struct kbi_worker *b = a_load_acq(&vp->lent) == TAKEN ? kbi_worker_of_tid(tid) : NULL;
 
 	return b && a_load_rlx(&b->guest);
 }
@@ -287,11 +287,11 @@ bool kbi_handoff_is_given(const struct kbi_vp *vp, int tid)
 bool kbi_handoff_found(struct kbi_task *self, void *context)
 {
 	struct kbi_vp *vp = self->vp;
-	struct kbi_body *spare, *b;
+	struct kbi_worker *idle, *b;
 
-	if (vp->n_held || !(spare = kbi_spare_take()))
+	if (vp->n_held || !(idle = kbi_worker_pool_take()))
 		return false;
-	kbi_solo_end();
+	kbi_single_threaded_end();
 	if (kbi_handoff_departs)
 		kbi_handoff_departs(self, context);
 	kbi_np_enter(self);
@@ -299,7 +299,7 @@ bool kbi_handoff_found(struct kbi_task *self, void *context)
 	b->found = 1;
 	a_store_rlx(&vp->asked, 0);
 	a_store_rlx(&vp->lent, TAKEN);
-	kbi_lending_give(vp, spare);
+	kbi_lending_give(vp, idle);
 	kbi_np_leave(self);
 	return true;
 }
@@ -316,9 +316,9 @@ static inline void take_permit(struct kb_thread *t)
 }
 
 /* Makes t run on vp, which is its own and not lent any more. */
-static inline void resume_on_vp(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
+static inline void resume_on_vp(struct kb_thread *t, struct kbi_worker *b, struct kbi_vp *vp)
 {
-	t->body = 0;
+	t->worker = 0;
 	a_store_rlx(&b->guest, NULL);
 	t->task.vp = vp;
 	/* an exchange, because it contains the full fence that take_permit needs */
@@ -327,7 +327,7 @@ static inline void resume_on_vp(struct kb_thread *t, struct kbi_body *b, struct 
 }
 
 /* Takes b's VP back. Returns true if it was not taken: the caller runs on it as before. */
-static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
+static inline bool have_back(struct kb_thread *t, struct kbi_worker *b)
 {
 	uint64_t word = b->lent;
 	struct kbi_vp *vp = b->home;
@@ -345,7 +345,7 @@ static inline bool have_back(struct kb_thread *t, struct kbi_body *b)
 
 /* Makes b the worker of vp, which is won. Its thread t goes on where it is; the agent that b once
  * ran becomes vp's. */
-static void become_worker(struct kbi_body *b, struct kb_thread *t, struct kbi_vp *vp)
+static void become_worker(struct kbi_worker *b, struct kb_thread *t, struct kbi_vp *vp)
 {
 	vp->cur = t;
 	vp->cur_tp = b->cur_tp;
@@ -358,7 +358,7 @@ static void become_worker(struct kbi_body *b, struct kb_thread *t, struct kbi_vp
 		kbi_handoff_takes(vp, &t->task);
 }
 
-static bool win_lent_vp(struct kb_thread *t, struct kbi_body *b, struct kbi_vp *vp)
+static bool win_lent_vp(struct kb_thread *t, struct kbi_worker *b, struct kbi_vp *vp)
 {
 	if (!kbi_lending_win(vp))
 		return false;
@@ -386,7 +386,7 @@ static struct kbi_vp *destination_of_task(struct kbi_task *t, struct kbi_vp *hom
 /* Takes another VP for t, whose own VP has another worker: a VP that is lent for a call that still
  * lasts, and has nothing to do. A lent VP with work, which goes first then, only if no VP is
  * idle. */
-static bool take_another_vp(struct kb_thread *t, struct kbi_body *b)
+static bool take_another_vp(struct kb_thread *t, struct kbi_worker *b)
 {
 	struct kbi_vp *to = destination_of_task(&t->task, b->home);
 
@@ -407,7 +407,7 @@ static bool take_another_vp(struct kb_thread *t, struct kbi_body *b)
 /* Yields the processor, then tries again, if all VPs are busy and threads wait for the old VP: many
  * have come back at once. Most likely they are all about to lend again, and the thread that runs
  * there wants this very processor. */
-static bool take_vp_after_yield(struct kb_thread *t, struct kbi_body *b)
+static bool take_vp_after_yield(struct kb_thread *t, struct kbi_worker *b)
 {
 	if (!kbi_vp_backlog(b->home) && !a_load_rlx(&b->home->inbox))
 		return false;
@@ -419,9 +419,9 @@ static bool take_vp_after_yield(struct kb_thread *t, struct kbi_body *b)
 static void *send_to_vp(void *arg)
 {
 	struct kb_thread *t = arg;
-	struct kbi_body *b = &kbi_spare_bodies[t->body];
+	struct kbi_worker *b = &kbi_workers[t->worker];
 
-	t->body = 0;
+	t->worker = 0;
 	a_store_rlx(&b->guest, NULL);
 	a_sub_rlx(&kbi_lending_away, 1);
 	kbi_vp_send(destination_of_task(&t->task, b->home), &t->task);
@@ -430,7 +430,7 @@ static void *send_to_vp(void *arg)
 
 /* Leaves this worker, whose VP has another worker: it becomes idle, and the thread goes on
  * elsewhere. */
-static KBI_SWITCHER void leave_worker(struct kb_thread *t, struct kbi_body *b)
+static KBI_SWITCHER void leave_worker(struct kb_thread *t, struct kbi_worker *b)
 {
 	struct kbi_task *self = &t->task;
 	uint64_t fp = kbi_fp_get();
@@ -456,7 +456,7 @@ static KBI_SWITCHER void leave_worker(struct kb_thread *t, struct kbi_body *b)
 	take_permit(kbi_thread_of(self));
 }
 
-static KBI_SWITCHER void leave_keeping_errno(struct kb_thread *t, struct kbi_body *b)
+static KBI_SWITCHER void leave_keeping_errno(struct kb_thread *t, struct kbi_worker *b)
 {
 	int e = get_errno();
 
@@ -478,11 +478,11 @@ KBI_SWITCHES static inline __attribute__((always_inline)) bool end_blocking_call
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = kbi_thread_of(self);
-	struct kbi_body *b;
+	struct kbi_worker *b;
 
-	if (kbi_unlikely(!self || !t->body))
+	if (kbi_unlikely(!self || !t->worker))
 		return !self || !self->vp;
-	b = &kbi_spare_bodies[t->body];
+	b = &kbi_workers[t->worker];
 	if (kbi_unlikely(--b->depth))
 		return true;
 	kbi_np_enter(self);
@@ -520,7 +520,7 @@ KBI_SWITCHER bool kbi_handoff_end_found(struct kbi_task *self)
 {
 	struct kb_thread *t = kbi_thread_of(self);
 
-	if (!t->body || !kbi_spare_bodies[t->body].found || kbi_spare_bodies[t->body].depth > 1 ||
+	if (!t->worker || !kbi_workers[t->worker].found || kbi_workers[t->worker].depth > 1 ||
 	    a_load_rlx(&self->np) > 0)
 		return false;
 	return kbi_handoff_end();
@@ -530,9 +530,9 @@ KBI_SWITCHER void kbi_handoff_end_all(struct kbi_task *self)
 {
 	struct kb_thread *t = kbi_thread_of(self);
 
-	if (!t->body)
+	if (!t->worker)
 		return;
-	kbi_spare_bodies[t->body].depth = 1;
+	kbi_workers[t->worker].depth = 1;
 	kbi_handoff_end();
 }
 
@@ -544,9 +544,9 @@ int kbi_handoff_tid(const struct kb_thread *t)
 	/* acquire: partner is the release of the state in depart_from_vp */
 	if (!kbi_handoff_is_away(t))
 		return 0;
-	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++)
-		if (a_load_rlx(&kbi_spare_bodies[i].guest) == t)
-			return (int)a_load_rlx(&kbi_spare_bodies[i].tid);
+	for (uint32_t i = 1, n = kbi_worker_limit(); i <= n; i++)
+		if (a_load_rlx(&kbi_workers[i].guest) == t)
+			return (int)a_load_rlx(&kbi_workers[i].tid);
 	return 0;
 }
 
@@ -557,8 +557,8 @@ unsigned kbi_handoff_away(void)
 
 unsigned kbi_handoff_kernel_threads(void)
 {
-	return kbi_spare_counts().bodies + (a_load_rlx(&kbi_lookout_bell) != KBI_BELL_NONE) +
-	       kbi_nursery_runs() +
+	return kbi_worker_pool_counts().workers + (a_load_rlx(&kbi_sysmon_bell) != KBI_BELL_NONE) +
+	       kbi_worker_maker_runs() +
 	       a_load_rlx(&helpers);
 }
 
@@ -582,18 +582,18 @@ static void reset_fork_child(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	a_store_rlx(&kbi_lookout_bell, KBI_BELL_AWAKE); /* none is to be started */
-	kbi_spare_after_fork();
+	a_store_rlx(&kbi_sysmon_bell, KBI_BELL_AWAKE); /* none is to be started */
+	kbi_worker_pool_after_fork();
 	kbi_stock_after_fork();
 	kbi_descriptor_after_fork();
 	kbi_stack_after_fork();
 	kbi_segment_after_fork();
 	kbi_foreign_after_fork();
 	if (!self || !self->vp)
-		kbi_solo_after_fork();
-	if (!self || !kbi_thread_of(self)->body)
+		kbi_single_threaded_after_fork();
+	if (!self || !kbi_thread_of(self)->worker)
 		return;
-	kbi_thread_of(self)->body = 0;
+	kbi_thread_of(self)->worker = 0;
 	/* release: partner is the acquire of a waker that reads the state */
 	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 }

@@ -1,13 +1,13 @@
-/* core/handoff.h - hand-off of a worker (body): a thread that blocks in the kernel keeps its kernel
+/* core/handoff.h - hand-off of a worker: a thread that blocks in the kernel keeps its kernel
  * thread, and its virtual processor goes on with another kernel thread. Why so:
  * doc/why/hand-off.md.
  * Callers: api, thread, thread_join, boot, contain, dump, quantum, standstill, io, posix. Calls
- * spare, nursery, body_thread. */
+ * worker_pool, worker_maker, worker_thread. */
 #ifndef KBI_HANDOFF_H
 #define KBI_HANDOFF_H
 
-#include "core/body.h"
 #include "core/descriptor.h"
+#include "core/worker.h"
 
 enum kbi_handoff_hint {
 	KBI_HANDOFF_PERHAPS, /* the call may be over at once: the VP is lent, and taken if the call
@@ -40,10 +40,10 @@ KBI_SWITCHES bool kbi_handoff_end(void);
 bool kbi_handoff_found(struct kbi_task *self, void *context);
 /* Brings such a thread, self, back to a VP when it calls the library. True: it is on a VP again. */
 KBI_SWITCHES bool kbi_handoff_end_found(struct kbi_task *self);
-/* Starts the lookout and the nursery, unless they run. Returns 0, EAGAIN or ENOMEM. */
-int kbi_handoff_start_lookout(void);
-/* Returns true if an idle worker waits; else asks for one. The lookout only. */
-bool kbi_handoff_has_spare(void);
+/* Starts sysmon and the worker maker, unless they run. Returns 0, EAGAIN or ENOMEM. */
+int kbi_handoff_start_sysmon(void);
+/* Returns true if an idle worker waits; else asks for one. Sysmon only. */
+bool kbi_handoff_has_idle_worker(void);
 /* Ends all calls that self has begun; for a thread that ends, or was unwound, inside a call. */
 KBI_SWITCHES void kbi_handoff_end_all(struct kbi_task *self);
 
@@ -75,8 +75,8 @@ unsigned kbi_handoff_away(void);
 unsigned kbi_handoff_kernel_threads(void);
 /* Counts the calling kernel thread among the runtime's. All it does for threads is to wake them
  * (kbi_wait_wake), never of its own accord. That touches no object, so it needs no descriptor, and
- * a VP that runs alone goes on alone (core/solo). If it comes to use an object all the same, it
- * becomes a foreign kernel thread then, like any other. */
+ * a VP that runs alone goes on alone (core/single_threaded). If it comes to use an object all the
+ * same, it becomes a foreign kernel thread then, like any other. */
 void kbi_handoff_helps(void);
 /* Ends that: the kernel thread is about to end all the same. */
 void kbi_handoff_helps_no_more(void);

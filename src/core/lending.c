@@ -1,19 +1,19 @@
-/* core/lending.c - takes a lent VP. Contract in lending.h. Model: model/handoff.pml. Runs on the
- * lookout's stack, and on the stacks of threads that come back from their calls. */
+/* core/lending.c - takes a lent VP. Contract in lending.h. Model: model/handoff.pml. Runs on
+ * sysmon's stack, and on the stacks of threads that come back from their calls. */
 #include "core/lending.h"
 
 #include "core/agent.h"
-#include "core/lookout.h"
-#include "core/nursery.h"
-#include "core/solo.h"
-#include "core/spare.h"
+#include "core/single_threaded.h"
 #include "core/stock.h"
+#include "core/sysmon.h"
+#include "core/worker_maker.h"
+#include "core/worker_pool.h"
 #include "os/sys.h"
 
 #define TAKEN KBI_LENDING_TAKEN
 
 enum {
-	NAP_MIN = 50000,      /* ns between two looks of the lookout, doubled up to: */
+	NAP_MIN = 50000,      /* ns between two looks of sysmon, doubled up to: */
 	NAP_MAX = 1000000,
 	LONG = 1000000,       /* ns: a call that lasts so long loses its VP even without work */
 	QUIET = 8,            /* looks without a lent VP before it sleeps for good */
@@ -26,9 +26,9 @@ static a32 said; /* 1: the message was printed */
 
 bool kbi_lending_one_comes(void)
 {
-	struct kbi_spare_counts c = kbi_spare_counts();
+	struct kbi_worker_pool_counts c = kbi_worker_pool_counts();
 
-	return c.bodies > kbi_vp_n + a_load_rlx(&kbi_lending_away) + c.idle;
+	return c.workers > kbi_vp_n + a_load_rlx(&kbi_lending_away) + c.idle;
 }
 
 void kbi_lending_say_none(void)
@@ -39,16 +39,16 @@ void kbi_lending_say_none(void)
 }
 
 /* Asks for an idle worker; it will be there at a later look. */
-void kbi_lending_need_spare(void)
+void kbi_lending_need_worker(void)
 {
-	if (!kbi_lending_one_comes() && !kbi_nursery_ask())
+	if (!kbi_lending_one_comes() && !kbi_worker_maker_ask())
 		kbi_lending_say_none();
 }
 
-void kbi_lending_give(struct kbi_vp *vp, struct kbi_body *spare)
+void kbi_lending_give(struct kbi_vp *vp, struct kbi_worker *idle)
 {
 	a_add_rlx(&kbi_lending_away, 1);
-	kbi_spare_give(spare, vp);
+	kbi_worker_pool_give(idle, vp);
 }
 
 /* ---- a thread that comes back ---------------------------------------------------------------- */
@@ -61,40 +61,40 @@ bool kbi_lending_win(struct kbi_vp *vp)
 	 * has lost its VP */
 	if (word == 0 || word == TAKEN || !a_cas_acqrel(&vp->lent, &word, TAKEN))
 		return false;
-	a_store_rlx(&kbi_spare_bodies[word & ((1 << KBI_LENDING_INDEX_BITS) - 1)].displaced, 1);
+	a_store_rlx(&kbi_workers[word & ((1 << KBI_LENDING_INDEX_BITS) - 1)].displaced, 1);
 	return true;
 }
 
-/* ---- the lookout ----------------------------------------------------------------------------- */
+/* ---- sysmon ---------------------------------------------------------------------------------- */
 
 static struct {
 	uint32_t quiet; /* looks without a lent VP in a row */
 	uint64_t nap;
-} lookout = { .nap = NAP_MIN };
+} sysmon = { .nap = NAP_MIN };
 
 static struct seen {
 	uint64_t word, since;
-} seen[KBI_MAX_VPS]; /* the lookout's */
+} seen[KBI_MAX_VPS]; /* sysmon's */
 
 /* Takes vp for an idle worker. Returns false if the call was over in time, or there is no idle
  * worker yet. */
 static bool take_lent_vp(struct kbi_vp *vp, uint64_t word)
 {
-	struct kbi_body *spare = kbi_spare_take();
+	struct kbi_worker *idle = kbi_worker_pool_take();
 
-	if (!spare) {
-		kbi_lending_need_spare();
+	if (!idle) {
+		kbi_lending_need_worker();
 		return false;
 	}
 	/* before any thread runs beside the thread that is away */
-	kbi_solo_end();
+	kbi_single_threaded_end();
 	/* acquire: partner is the exchange in core/handoff's lend_vp; release: the CAS in its
 	 * have_back */
 	if (a_cas_acqrel(&vp->lent, &word, TAKEN)) {
-		kbi_lending_give(vp, spare);
+		kbi_lending_give(vp, idle);
 		return true;
 	}
-	kbi_spare_put(spare);
+	kbi_worker_pool_put(idle);
 	return false;
 }
 
@@ -123,24 +123,24 @@ static uint64_t scan_lent_vps(uint64_t now)
 	uint64_t first = UINT64_MAX; /* deadline of a thread that waits where a VP is lent */
 
 	if (kbi_unlikely(kbi_stock_is_low()))
-		kbi_spare_tell();
+		kbi_worker_pool_tell();
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (check_lent_vp(kbi_vps[i], &seen[i], now, &taken)) {
 			lent = true;
-			first = kbi_lookout_sooner(first, a_load_rlx(&kbi_vps[i]->next_deadline));
+			first = kbi_sysmon_sooner(first, a_load_rlx(&kbi_vps[i]->next_deadline));
 		}
-	lookout.quiet = lent ? 0 : lookout.quiet + 1;
-	if (lookout.quiet > QUIET)
+	sysmon.quiet = lent ? 0 : sysmon.quiet + 1;
+	if (sysmon.quiet > QUIET)
 		return UINT64_MAX;
-	lookout.nap = taken ? NAP_MIN : lookout.nap < NAP_MAX ? lookout.nap * 2 : NAP_MAX;
-	return kbi_lookout_sooner(lookout.nap, first > now + NAP_MIN ? first - now : NAP_MIN);
+	sysmon.nap = taken ? NAP_MIN : sysmon.nap < NAP_MAX ? sysmon.nap * 2 : NAP_MAX;
+	return kbi_sysmon_sooner(sysmon.nap, first > now + NAP_MIN ? first - now : NAP_MIN);
 }
 
-/* Returns true if a VP is lent; resets the lookout before its long sleep, for when it wakes up. */
+/* Returns true if a VP is lent; resets sysmon before its long sleep, for when it wakes up. */
 static bool any_lent(void)
 {
-	lookout.quiet = 0;
-	lookout.nap = NAP_MIN;
+	sysmon.quiet = 0;
+	sysmon.nap = NAP_MIN;
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		/* acquire: partner is the exchange in core/handoff's lend_vp, also a full fence */
 		if (a_load_acq(&kbi_vps[i]->lent) & ~TAKEN)
@@ -150,5 +150,5 @@ static bool any_lent(void)
 
 void kbi_lending_setup(void)
 {
-	kbi_lookout_lent = (struct kbi_lookout_duty){ scan_lent_vps, any_lent };
+	kbi_sysmon_lent = (struct kbi_sysmon_duty){ scan_lent_vps, any_lent };
 }

@@ -26,7 +26,7 @@ static void charge_task(const struct kbi_task *t, uint64_t ns)
 }
 
 /* Returns the ns that b, the caller's kernel thread, has used since the last call. */
-static uint64_t advance_meter(struct kbi_body *b, bool exactly)
+static uint64_t advance_meter(struct kbi_worker *b, bool exactly)
 {
 	struct kbi_meter *m = &b->meter;
 	uint64_t now = kbi_sys_now(), before = a_load_rlx(&m->used),
@@ -48,7 +48,7 @@ static uint64_t advance_meter(struct kbi_body *b, bool exactly)
 	return used - before;
 }
 
-void kbi_meter_pass(struct kbi_body *b, struct kbi_task *next, bool exactly)
+void kbi_meter_pass(struct kbi_worker *b, struct kbi_task *next, bool exactly)
 {
 	struct kbi_task *who = a_load_rlx(&b->meter.whose);
 	uint64_t ns;
@@ -65,10 +65,10 @@ void kbi_meter_pass(struct kbi_body *b, struct kbi_task *next, bool exactly)
 KBI_NOINLINE void kbi_meter_turn(struct kbi_vp *vp, struct kbi_task *next)
 {
 	if (kbi_meter_is_on())
-		kbi_meter_pass(vp->body, next, false);
+		kbi_meter_pass(vp->worker, next, false);
 }
 
-void kbi_meter_leave(struct kbi_body *b)
+void kbi_meter_leave(struct kbi_worker *b)
 {
 	if (kbi_meter_is_on())
 		kbi_meter_pass(b, NULL, true);
@@ -94,7 +94,7 @@ void kbi_meter_setup(void)
 	a_store_rlx(&kbi_meter_rests, kbi_tp_fast && a_load_rlx(&kbi_meter_state) != KBI_METER_ON);
 }
 
-void kbi_meter_main(struct kb_thread *t, struct kbi_body *b)
+void kbi_meter_main(struct kb_thread *t, struct kbi_worker *b)
 {
 	if (!kbi_descriptor_table.charged)
 		return;

@@ -9,9 +9,9 @@
 #ifndef KBI_METER_H
 #define KBI_METER_H
 
-#include "core/body.h"
 #include "core/descriptor.h"
 #include "core/vp.h"
+#include "core/worker.h"
 
 /* 1: no thread is metered, and an instruction writes the thread pointer. */
 extern KBI_HIDDEN a32 kbi_meter_rests;
@@ -31,7 +31,7 @@ static inline bool kbi_meter_is_on(void)
 void kbi_meter_setup(void);
 /* Makes the processor time used so far the time of t, the process's first thread, which becomes
  * a lightweight thread. b: its kernel thread if it stays on that; else NULL. */
-void kbi_meter_main(struct kb_thread *t, struct kbi_body *b);
+void kbi_meter_main(struct kb_thread *t, struct kbi_worker *b);
 /* Starts metering: of running threads from this moment, of all threads else from their next
  * turn. Idempotent. Returns false if there was no address space for it. */
 bool kbi_meter_start(void);
@@ -45,7 +45,7 @@ void kbi_meter_turn(struct kbi_vp *vp, struct kbi_task *next);
 void kbi_meter_undo_segment(struct kbi_task *t);
 /* Charges a thread that leaves the kernel thread that it had to itself; the caller is on that
  * kernel thread. */
-void kbi_meter_leave(struct kbi_body *b);
+void kbi_meter_leave(struct kbi_worker *b);
 
 /* Returns the ns that self, the caller, has used; the value never decreases. Inside np brackets;
  * handler: these brackets are not the first, so the caller may be a signal handler that has

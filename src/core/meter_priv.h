@@ -10,7 +10,7 @@ enum { KBI_METER_SHORT = 20000 };
 /* Charges the time since the last pass of b, the caller's kernel thread, to its thread; the time
  * from now on belongs to `next`; NULL: to no thread. exactly: by the kernel's clock, however
  * short the time was. */
-void kbi_meter_pass(struct kbi_body *b, struct kbi_task *next, bool exactly);
+void kbi_meter_pass(struct kbi_worker *b, struct kbi_task *next, bool exactly);
 
 /* Returns the counter of t: ns used up to now, or up to the beginning of its turn. */
 static inline a64 *kbi_meter_charged(const struct kbi_task *t)

@@ -19,7 +19,7 @@ static uint64_t clock_of_tid(uint32_t tid)
 /* ---- start ----------------------------------------------------------------------------------- */
 
 /* Begins the meter of worker b for t, before the kernel thread itself writes that meter. */
-static void begin_meter(struct kbi_body *b, struct kbi_task *t)
+static void begin_meter(struct kbi_worker *b, struct kbi_task *t)
 {
 	uint32_t tid = a_load_rlx(&b->tid);
 
@@ -30,14 +30,14 @@ static void begin_meter(struct kbi_body *b, struct kbi_task *t)
 }
 
 /* Returns the worker of the virtual processor that runs t; NULL: none does. */
-static struct kbi_body *body_of_running_task(const struct kbi_task *t)
+static struct kbi_worker *worker_of_running_task(const struct kbi_task *t)
 {
 	uint64_t s = a_load_acq(&t->state); /* partner: the release store of whoever gives the
 	                                     * descriptor its state */
 
 	if (kbi_state_kind(s) != KBI_TASK_RUNNING)
 		return NULL;
-	return kbi_body_of_tid((int)a_load_rlx(&kbi_vps[kbi_state_vp(s)]->tid));
+	return kbi_worker_of_tid((int)a_load_rlx(&kbi_vps[kbi_state_vp(s)]->tid));
 }
 
 /* Begins the meters of the threads that run on virtual processors, and of the threads that have a
@@ -45,16 +45,16 @@ static struct kbi_body *body_of_running_task(const struct kbi_task *t)
 static void begin_all_meters(void)
 {
 	struct kbi_task *t;
-	struct kbi_body *b;
+	struct kbi_worker *b;
 
 	for (uint32_t i = 0, n = kbi_descriptor_limit(); i < n; i++) {
 		t = &kbi_descriptor_at(i)->task;
-		b = body_of_running_task(t);
+		b = worker_of_running_task(t);
 		if (b)
 			begin_meter(b, t);
 	}
-	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++) {
-		b = &kbi_spare_bodies[i];
+	for (uint32_t i = 1, n = kbi_worker_limit(); i <= n; i++) {
+		b = &kbi_workers[i];
 		t = a_load_rlx(&b->guest);
 		if (t)
 			begin_meter(b, t);
@@ -72,11 +72,11 @@ static void undo_segments(void)
  * metered. */
 static void clear_gone_meters(void)
 {
-	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++) {
-		struct kbi_body *b = &kbi_spare_bodies[i];
+	for (uint32_t i = 1, n = kbi_worker_limit(); i <= n; i++) {
+		struct kbi_worker *b = &kbi_workers[i];
 		void *t = a_load_rlx(&b->meter.whose);
 
-		if (t && t != a_load_rlx(&b->guest) && body_of_running_task(t) != b)
+		if (t && t != a_load_rlx(&b->guest) && worker_of_running_task(t) != b)
 			a_cas_rlx(&b->meter.whose, &t, NULL);
 	}
 }
@@ -111,7 +111,7 @@ bool kbi_meter_start(void)
 
 uint64_t kbi_meter_self(struct kbi_task *self, bool handler)
 {
-	struct kbi_body *b = kbi_body_of_task(self);
+	struct kbi_worker *b = kbi_worker_of_task(self);
 
 	if (b && kbi_meter_is_on() && (!handler || a_load_rlx(&b->meter.whose) == self))
 		kbi_meter_pass(b, self, true);
@@ -121,10 +121,10 @@ uint64_t kbi_meter_self(struct kbi_task *self, bool handler)
 
 static const struct kbi_meter *meter_of_thread(const struct kb_thread *t)
 {
-	for (uint32_t i = 1, n = kbi_body_limit(); i <= n; i++)
+	for (uint32_t i = 1, n = kbi_worker_limit(); i <= n; i++)
 		/* acquire: partner is the release in kbi_meter_pass */
-		if (a_load_acq(&kbi_spare_bodies[i].meter.whose) == t)
-			return &kbi_spare_bodies[i].meter;
+		if (a_load_acq(&kbi_workers[i].meter.whose) == t)
+			return &kbi_workers[i].meter;
 	return NULL;
 }
 

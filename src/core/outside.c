@@ -11,16 +11,16 @@ const struct kbi_outside kbi_outside = {
 		.version = KOCHAB_VERSION,
 		.size = {
 			sizeof(struct kbi_outside), sizeof(struct kb_thread), sizeof(struct kbi_task),
-			sizeof(struct kbi_vp), sizeof(struct kbi_body), sizeof(struct kbi_options),
+			sizeof(struct kbi_vp), sizeof(struct kbi_worker), sizeof(struct kbi_options),
 			sizeof(struct kbi_sys_from), sizeof(struct kbi_descriptor_table),
 		},
 		.place = {
 			PLACE(kbi_task, ctx), PLACE(kbi_task, state), PLACE(kbi_task, awaits),
 			PLACE(kbi_task, index), PLACE(kbi_task, flags), PLACE(kb_thread, fn),
-			PLACE(kb_thread, join), PLACE(kb_thread, rest), PLACE(kb_thread, body),
+			PLACE(kb_thread, join), PLACE(kb_thread, rest), PLACE(kb_thread, worker),
 			PLACE(kb_thread, name), PLACE(kb_thread, number), PLACE(kbi_vp, cur),
-			PLACE(kbi_vp, tid), PLACE(kbi_vp, id), PLACE(kbi_vp, s), PLACE(kbi_body, tid),
-			PLACE(kbi_body, guest), PLACE(kbi_sched_vp, idle), PLACE(kbi_options, sched),
+			PLACE(kbi_vp, tid), PLACE(kbi_vp, id), PLACE(kbi_vp, s), PLACE(kbi_worker, tid),
+			PLACE(kbi_worker, guest), PLACE(kbi_sched_vp, idle), PLACE(kbi_options, sched),
 			PLACE(kbi_descriptor_table, charged),
 		},
 	},
@@ -29,7 +29,7 @@ const struct kbi_outside kbi_outside = {
 	.n_vps = &kbi_vp_n,
 	.options = &kbi_options,
 	.from = &kbi_sys_from,
-	.bodies = &kbi_spare_bodies,
+	.workers = &kbi_workers,
 	.meter = &kbi_meter_state,
 };
 

@@ -9,8 +9,8 @@
 #include "base/option.h"
 #include "core/descriptor.h"
 #include "core/meter.h"
-#include "core/spare.h"
 #include "core/vp.h"
+#include "core/worker_pool.h"
 #include "os/sys.h"
 
 /* The note's name; its content: an int32_t, the record's address less the int32_t's address. */
@@ -32,7 +32,7 @@ struct kbi_outside {
 	const unsigned *n_vps;
 	const struct kbi_options *options;
 	const struct kbi_sys_from *from;
-	struct kbi_body **bodies;
+	struct kbi_worker **workers;
 	const a32 *meter; /* kbi_meter_state */
 };
 

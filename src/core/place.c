@@ -1,10 +1,10 @@
 /* core/place.c - processors of virtual processors. Contract in place.h.
  *
  * A VP may get a new worker while a thread binds it. The binder writes the place, has every VP's
- * processor pass a fence (kbi_solo_barrier), reads the number of the VP's kernel thread and sets
- * that thread's affinity. A worker that becomes the VP writes its number, then looks at the
- * place: it sees the new place, or the binder sees its number, or both. A kernel thread that has
- * just stopped being the VP may get the affinity, too, until it becomes a VP again. */
+ * processor pass a fence (kbi_single_threaded_barrier), reads the number of the VP's kernel thread
+ * and sets that thread's affinity. A worker that becomes the VP writes its number, then looks at
+ * the place: it sees the new place, or the binder sees its number, or both. A kernel thread that
+ * has just stopped being the VP may get the affinity, too, until it becomes a VP again. */
 #include "core/place.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/cpulist.h"
 #include "base/option.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "os/heritage.h"
 #include "os/sys.h"
 
@@ -33,19 +33,19 @@ void kbi_place_leave(void)
 /* True: the caller is on a VP's kernel thread, or was on it until it was found in a call. Noted
  * before fork, because the drop-in may have taken the caller off by the time that the child's
  * handlers run. Kernel threads that threads keep are left alone. */
-static __thread bool forks_on_body __attribute__((tls_model("initial-exec")));
+static __thread bool forks_on_worker __attribute__((tls_model("initial-exec")));
 
-static void note_fork_on_body(void)
+static void note_fork_on_worker(void)
 {
 	struct kbi_task *self = kbi_self_raw();
 
-	forks_on_body = self && (self->vp || (kbi_thread_of(self)->body &&
-					      kbi_heritage_kind() == KBI_HERITAGE_COMMON));
+	forks_on_worker = self && (self->vp || (kbi_thread_of(self)->worker &&
+						kbi_heritage_kind() == KBI_HERITAGE_COMMON));
 }
 
 static void leave_place_in_child(void)
 {
-	if (forks_on_body)
+	if (forks_on_worker)
 		kbi_place_leave();
 }
 
@@ -53,7 +53,7 @@ static void leave_place_in_child(void)
 static void begin_place_use(void)
 {
 	if (!a_xchg_rlx(&kbi_place_used, 1))
-		pthread_atfork(note_fork_on_body, NULL, leave_place_in_child);
+		pthread_atfork(note_fork_on_worker, NULL, leave_place_in_child);
 }
 
 /* ---- the option ------------------------------------------------------------------------------ */
@@ -163,7 +163,7 @@ int kbi_place_bind(struct kbi_vp *vp, int processor)
 		return EINVAL;
 	a_store_rlx(&vp->place, (uint32_t)(processor + 1));
 	begin_place_use();
-	kbi_solo_barrier(); /* pairs with the store of the number before kbi_place_take */
+	kbi_single_threaded_barrier(); /* pairs with the store of the number before kbi_place_take */
 	do {
 		tid = (int)a_load_rlx(&vp->tid);
 		e = set_tid_affinity(tid, a_load_rlx(&vp->place));

@@ -2,8 +2,8 @@
  * option bind, kb_vp_bind. The kernel thread of a bound VP has an affinity of one processor. The
  * place belongs to the VP: a kernel thread that becomes the VP goes there. Kernel threads that
  * run no VP, and children of fork, have the processors that the program had at the start.
- * Callers: boot, spare, handoff, apart, body_thread, thread, api; posix/affinity, kernel. Calls
- * os. No locks; never switches. */
+ * Callers: boot, worker_pool, handoff, spread, worker_thread, thread, api; posix/affinity,
+ * kernel_threads. Calls os. No locks; never switches. */
 #ifndef KBI_PLACE_H
 #define KBI_PLACE_H
 

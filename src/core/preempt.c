@@ -9,7 +9,7 @@
 #include <ucontext.h>
 
 #include "core/run.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/wait.h"
 #include "mem/heap_door.h"
 #include "os/context.h"
@@ -38,7 +38,7 @@ static void on_tick_signal(int sig, siginfo_t *info, void *context)
 	kbi_preempt_tick(info, context);
 }
 
-/* Serves vp without counting the service: the lookout counts services as turns, and is to ask again
+/* Serves vp without counting the service: sysmon counts services as turns, and is to ask again
  * soon if the thread cannot be left here. */
 static void service_vp(struct kbi_vp *vp)
 {
@@ -83,7 +83,7 @@ static KBI_SWITCHER void handle_tick(int sig, siginfo_t *info, void *context)
 		return;
 	if (self && kbi_preempt_restart)
 		kbi_preempt_restart(self, context);
-	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_solo.busy))
+	if (!self || !self->vp || a_load_rlx(&self->np) > 0 || a_load_rlx(&kbi_single_threaded.busy))
 		return;
 	kbi_np_enter(self);
 	self->vp->n_ticks++;

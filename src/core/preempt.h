@@ -1,8 +1,8 @@
-/* core/preempt.h - the tick: a signal to the worker (the kernel thread, "body") of a VP whose
- * thread has not switched for long while work waits behind it. The handler gives the waiting work
- * away and may switch threads (kbi_preempt_asked). Senders: the agent of an idle VP, ask, quantum,
- * io. There is no timer when nothing is stuck.
- * Callers: agent, ask, quantum, boot, body_process, body_thread, contain, dump, io, space,
+/* core/preempt.h - the tick: a signal to the worker (the kernel thread) of a VP whose thread has
+ * not switched for long while work waits behind it. The handler gives the waiting work away and may
+ * switch threads (kbi_preempt_asked). Senders: the agent of an idle VP, steal_request, quantum, io.
+ * There is no timer when nothing is stuck.
+ * Callers: agent, steal_request, quantum, boot, process, worker_thread, contain, dump, io, space,
  * posix. */
 #ifndef KBI_PREEMPT_H
 #define KBI_PREEMPT_H

@@ -1,7 +1,7 @@
 /* core/quantum.c - preemption, and blocking calls that were not announced. Contract in quantum.h.
  *
- * The lookout looks twice a quantum at each busy VP. If a VP has not switched since the last look
- * while work waits for it, the lookout posts a request in a word and sends the tick. If the kernel
+ * Sysmon looks twice a quantum at each busy VP. If a VP has not switched since the last look
+ * while work waits for it, sysmon posts a request in a word and sends the tick. If the kernel
  * reports that the VP's worker is in a system call, or sleeps until a page arrives, the request is
  * to let the VP go while the thread stays there (core/handoff). Else the request is to switch. The
  * handler obeys if the thread may be switched away at that place; else the request is repeated
@@ -18,7 +18,7 @@
  * so that a thread that wakes up waits for a single quantum and not for a round of computing
  * threads.
  *
- * The tick ends some system calls that are not restarted: the handler knows from the lookout which
+ * The tick ends some system calls that are not restarted: the handler knows from sysmon which
  * call it was, and has it made again. The handler runs on the interrupted thread's stack. */
 #include "core/quantum.h"
 
@@ -33,13 +33,13 @@
 #include "base/san.h"
 #include "core/agent.h"
 #include "core/handoff.h"
-#include "core/lookout.h"
 #include "core/preempt.h"
 #include "core/run.h"
 #include "core/source.h"
-#include "core/spare.h"
+#include "core/sysmon.h"
 #include "core/turn.h"
 #include "core/wait.h"
+#include "core/worker_pool.h"
 #include "core/yield.h"
 #include "os/context.h"
 #include "os/loader.h"
@@ -50,9 +50,9 @@ enum {
 	SOON = 200000,       /* ns until a request is repeated */
 	TRIES = 100,         /* that many repetitions, then half as often, and half of that ... */
 	ALL_TRIES = 400,     /* and then once a look */
-	QUIET = 4,           /* looks at idle VPs before the lookout may sleep for good: they cost about
+	QUIET = 4,           /* looks at idle VPs before sysmon may sleep for good: they cost about
 	                      * as much as waking it */
-	SHORTEST = 50000,    /* ns: the lookout does not look more often */
+	SHORTEST = 50000,    /* ns: sysmon does not look more often */
 	BRIEF = 250000,      /* ns: the turn of a spinning thread */
 	URGENT = 4,          /* this part of a turn is enough where a thread waits that has woken up */
 	LIVELY = 16,         /* switches since the last look: no thread holds that VP up */
@@ -64,7 +64,7 @@ enum {
 	FRESH = 20000,       /* ns: as long as an observation of a worker counts */
 	PACE_EVERY = 2000000, /* ns between two measurements of a VP's turns */
 	LONG_TURN = 40000,   /* ns: several times as long as it takes to wake an idle VP */
-	LOOKS = 3,           /* repeated looks when the lookout was too slow to send the tick */
+	LOOKS = 3,           /* repeated looks when sysmon was too slow to send the tick */
 };
 
 enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
@@ -72,7 +72,7 @@ enum { ASKED_NOTHING, ASKED_SWITCH, ASKED_LEAVE };
 size_t (*kbi_quantum_room)(uintptr_t sp);
 bool (*kbi_quantum_libcs)(uintptr_t at);
 
-/* ---- the lookout's side ---------------------------------------------------------------------- */
+/* ---- sysmon's side --------------------------------------------------------------------------- */
 
 static struct seen {
 	uint64_t turns, since;
@@ -137,7 +137,7 @@ static bool is_steady(struct seen *s, int tid, const struct kbi_context_call *c)
 }
 
 /* Returns true if the worker and its thread are still where they were at the look. A microsecond
- * passes from that look to the signal, but milliseconds if the lookout has lost its processor in
+ * passes from that look to the signal, but milliseconds if sysmon has lost its processor in
  * between: then it looks again. */
 static bool is_still_there(const struct kbi_vp *vp, const struct seen *s, int tid,
 			   const struct kbi_context_call *c,
@@ -185,7 +185,7 @@ static bool is_tick_pending(const struct kbi_vp *vp, struct seen *s)
 	return sent && a_load_rlx(&vp->heard) == s->heard;
 }
 
-/* Returns true if no thread is known to wake up soon: then some microseconds of the lookout's count
+/* Returns true if no thread is known to wake up soon: then some microseconds of sysmon's count
  * more than a turn that is a little long. */
 static bool is_calm(void)
 {
@@ -221,11 +221,11 @@ static void send_request_tick(struct kbi_vp *vp, struct seen *s, int tid, uint32
 	s->ticks += s->ticks < 2;
 }
 
-/* Makes a request to vp. Returns true if the lookout should look again soon. */
+/* Makes a request to vp. Returns true if sysmon should look again soon. */
 static bool make_request(struct kbi_vp *vp, struct seen *s, uint64_t now)
 {
 	int tid = (int)a_load_rlx(&vp->tid);
-	struct kbi_body *b = tid ? kbi_body_of_tid(tid) : NULL;
+	struct kbi_worker *b = tid ? kbi_worker_of_tid(tid) : NULL;
 	uint32_t what = ASKED_SWITCH;
 	struct kbi_context_call c;
 	uint64_t looked;
@@ -243,7 +243,7 @@ static bool make_request(struct kbi_vp *vp, struct seen *s, uint64_t now)
 		/* our own calls are made where a VP may wait */
 		if (kbi_context_is_ours(c.pc))
 			return false;
-		if (!kbi_handoff_has_spare())
+		if (!kbi_handoff_has_idle_worker())
 			return true;
 		what = ASKED_LEAVE;
 	}
@@ -320,7 +320,7 @@ static uint64_t time_left_of_turn(struct kbi_vp *vp, const struct seen *s, uint6
 		return 0;
 	due = a_load_rlx(&vp->next_deadline);
 	due = due > now ? due - now : 0;
-	return kbi_lookout_sooner(due > short_of ? due : short_of, whole - had);
+	return kbi_sysmon_sooner(due > short_of ? due : short_of, whole - had);
 }
 
 /* Watches a lent VP. If the call lasts the VP is taken. A thread that makes such calls in a row has
@@ -381,7 +381,7 @@ static uint64_t check_vp_turn(struct kbi_vp *vp, struct seen *s, uint64_t now, u
 	wait = time_left_of_turn(vp, s, now, quantum);
 	if (wait == 0)
 		wait = make_request(vp, s, now) ? delay_of_next_try(s) : most;
-	return kbi_lookout_sooner(wait, most);
+	return kbi_sysmon_sooner(wait, most);
 }
 
 static uint64_t scan_vp_turns(uint64_t now)
@@ -391,7 +391,7 @@ static uint64_t scan_vp_turns(uint64_t now)
 	/* a turn that begins after a look is seen at the next look */
 	most = quantum / (is_calm() ? 2 : URGENT);
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		nap = kbi_lookout_sooner(nap, check_vp_turn(kbi_vps[i], &seen[i], now, quantum,
+		nap = kbi_sysmon_sooner(nap, check_vp_turn(kbi_vps[i], &seen[i], now, quantum,
 			most));
 	quiet = nap != UINT64_MAX ? 0 : quiet + 1;
 	if (quiet > QUIET)
@@ -508,7 +508,7 @@ static KBI_SWITCHER void obey_tick_request(struct kbi_task *self, void *context)
 	uint32_t what = a_load_acq(&vp->asked);
 
 	if (what == ASKED_LEAVE) {
-		if (kbi_context_is_in_call(context, &vp->body->call))
+		if (kbi_context_is_in_call(context, &vp->worker->call))
 			kbi_handoff_found(self, context);
 	} else if (what == ASKED_SWITCH && has_switch_room(kbi_thread_of(self), context)) {
 		if (!may_leave_here(self, context)) {
@@ -537,11 +537,11 @@ void kbi_quantum_obey(struct kbi_task *self)
 }
 
 /* Has an interrupted call made again; called first wherever the tick arrives. This is the call that
- * the tick was sent for, and has perhaps ended; or a call that began after the lookout's look, if
+ * the tick was sent for, and has perhaps ended; or a call that began after sysmon's look, if
  * it can be identified. Calls of our own may be ended. */
 static void restart_ended_call(struct kbi_task *self, void *context)
 {
-	struct kbi_body *b = kbi_body_of_task(self);
+	struct kbi_worker *b = kbi_worker_of_task(self);
 
 	if (b && kbi_context_is_in_call(context, &b->call))
 		kbi_context_make_again(context, &b->call);
@@ -559,6 +559,6 @@ int kbi_quantum_start(void)
 	kbi_plant_asks = signal_after_return;
 	kbi_preempt_restart = restart_ended_call;
 	kbi_preempt_asked = obey_tick_request;
-	kbi_lookout_quantum = (struct kbi_lookout_duty){ scan_vp_turns, any_busy };
-	return kbi_handoff_start_lookout();
+	kbi_sysmon_quantum = (struct kbi_sysmon_duty){ scan_vp_turns, any_busy };
+	return kbi_handoff_start_sysmon();
 }

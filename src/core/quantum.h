@@ -1,13 +1,13 @@
 /* core/quantum.h - the quantum: a thread that computes for longer while threads wait on its VP is
  * switched away; a thread that is in a blocking call for longer loses its VP. Why so:
  * doc/why/preemption.md.
- * Callers: boot, posix. Calls lookout, preempt, handoff, turn. */
+ * Callers: boot, posix. Calls sysmon, preempt, handoff, turn. */
 #ifndef KBI_QUANTUM_H
 #define KBI_QUANTUM_H
 
 #include "core/vp.h"
 
-/* Starts preemption if the option quantum is set: it needs the lookout. Returns 0, EAGAIN or
+/* Starts preemption if the option quantum is set: it needs sysmon. Returns 0, EAGAIN or
  * ENOMEM. Once, at start. */
 int kbi_quantum_start(void);
 /* Returns the bytes below this stack pointer on a stack that is not the thread's own, in the

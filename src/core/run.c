@@ -3,9 +3,9 @@
  * inlined and use no TLS after it. */
 #include "core/run.h"
 
-#include "core/apart.h"
 #include "core/domain.h"
 #include "core/source.h"
+#include "core/spread.h"
 #include "mem/stack.h"
 #include "os/sys.h"
 
@@ -26,8 +26,8 @@ void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why)
 	if (kbi_source_due())
 		kbi_source_poll(vp);
 	kbi_vp_exchange(vp, why);
-	kbi_stack_surrender_if_asked(vp->id + 1);
-	kbi_apart_look(vp);
+	kbi_stack_reclaim_if_wanted(vp->id + 1);
+	kbi_spread_look(vp);
 }
 
 /* Warns once if a thread without TLS of its own is suspended between catching a C++ exception
@@ -38,8 +38,8 @@ static void warn_of_caught_exception(const struct kbi_vp *vp)
 {
 	static a32 said;
 
-	if (kbi_likely(!vp->body || !vp->body->caught || !*vp->body->caught) || a_xchg_rlx(&said, 1))
-		return;
+	if (kbi_likely(!vp->worker || !vp->worker->caught || !*vp->worker->caught) ||
+		a_xchg_rlx(&said, 1)) return;
 	kbi_sys_message("a light thread is suspended while it handles a C++ exception: those of other "
 			"light threads of its VP get mixed up with that. Give such threads TLS of their own "
 			"(kb_attr_settls), or link with -lkochab-posix");

@@ -75,7 +75,7 @@ static inline bool kbi_run_joiner_is_next(const struct kbi_vp *vp)
  * scheduler. Counts as a service. */
 void kbi_run_service(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Looks at every source in the middle of a turn. It is not counted as a service, because that
- * count tells the lookout (system monitor) whether any thread has switched. */
+ * count tells sysmon (the system monitor) whether any thread has switched. */
 void kbi_run_look_at_all(struct kbi_vp *vp, enum kbi_sched_why why);
 /* Agent: runs t; returns when this VP has no ready task again. */
 KBI_SWITCHES void kbi_run_task(struct kbi_vp *vp, struct kbi_task *t);

@@ -187,7 +187,7 @@ KBI_SWITCHER void kbi_slice_end(struct kbi_task *self, unsigned ns)
 	vp = self->vp;
 	next = vp ? take_slice_task(vp, ns) : NULL;
 	if (next) {
-		vp->handovers++; /* counts as another turn for the lookout: the tick is not for a thread
+		vp->handovers++; /* counts as another turn for sysmon: the tick is not for a thread
 		                  * that has just begun */
 		kbi_run_switch_to(vp, self, next, kbi_yield_requeue, self);
 		self = kbi_self_raw();

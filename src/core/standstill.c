@@ -8,10 +8,10 @@
 
 #include "base/option.h"
 #include "core/agent.h"
-#include "core/body_thread.h"
 #include "core/handoff.h"
-#include "core/lookout.h"
 #include "core/preempt.h"
+#include "core/sysmon.h"
+#include "core/worker_thread.h"
 #include "os/context.h"
 #include "os/sys.h"
 
@@ -81,12 +81,12 @@ static bool scan_for_standstill(void)
 
 static void sleep_for_good(void)
 {
-	a_store_rlx(&kbi_lookout_watcher_asleep, 1);
-	a_fence_sc(); /* partner: the fence in tell_lookout, before a VP that is busy now reads the
+	a_store_rlx(&kbi_sysmon_watcher_asleep, 1);
+	a_fence_sc(); /* partner: the fence in tell_sysmon, before a VP that is busy now reads the
 	               * word */
-	while (!any_busy() && a_load_rlx(&kbi_lookout_watcher_asleep))
-		kbi_sys_futex_wait(&kbi_lookout_watcher_asleep, 1, NULL);
-	a_store_rlx(&kbi_lookout_watcher_asleep, 0);
+	while (!any_busy() && a_load_rlx(&kbi_sysmon_watcher_asleep))
+		kbi_sys_futex_wait(&kbi_sysmon_watcher_asleep, 1, NULL);
+	a_store_rlx(&kbi_sysmon_watcher_asleep, 0);
 }
 
 static void *run_standstill_watcher(void *unused)
@@ -114,5 +114,5 @@ void kbi_standstill_start(void)
 	    !kbi_options.tick_ms ||
 	    KBI_SAN)
 		return;
-	kbi_body_start_closed(run_standstill_watcher, NULL);
+	kbi_worker_start_closed(run_standstill_watcher, NULL);
 }

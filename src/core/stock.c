@@ -6,9 +6,9 @@
 
 #include <sys/mman.h>
 
-#include "core/body.h"
-#include "core/body_stack.h"
 #include "core/descriptor.h"
+#include "core/process_stack.h"
+#include "core/worker.h"
 #include "os/lock.h"
 #include "os/sys.h"
 #include "os/tcb.h"
@@ -42,7 +42,7 @@ bool kbi_stock_is_low(void)
 		target = threads < LEAST ? LEAST : threads > MOST ? MOST : threads;
 
 	if (kbi_sys_from.processes)
-		return kbi_body_stack_kept() < target;
+		return kbi_process_stack_kept() < target;
 	return a_load_rlx(&stock.n) < target && a_load_rlx(&stock.made) < BLOCKS && kbi_tcb_available &&
 	       kbi_tcb_mode() == KBI_TCB_TEMPLATE;
 }
@@ -102,7 +102,7 @@ bool kbi_stock_add(void)
 	uint32_t i;
 
 	if (kbi_sys_from.processes)
-		return kbi_body_stack_add();
+		return kbi_process_stack_add();
 	i = a_add_rlx(&stock.made, 1);
 	if (i >= BLOCKS || !make_stock_block(&blocks[i], i)) {
 		a_store_rlx(&stock.made, BLOCKS); /* nothing is tried again */

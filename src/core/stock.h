@@ -4,7 +4,7 @@
  * such a lock, and waits for something that only a further kernel thread can bring about, does get
  * that kernel thread. Only for kernel threads, and for blocks that are copies: elsewhere the stock
  * is empty.
- * Callers: body_thread, nursery, handoff, lending, posix. */
+ * Callers: worker_thread, worker_maker, handoff, lending, posix. */
 #ifndef KBI_STOCK_H
 #define KBI_STOCK_H
 

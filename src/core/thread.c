@@ -17,20 +17,20 @@
 #include <kochab/kochab.h>
 
 #include "base/option.h"
-#include "core/ask.h"
-#include "core/body_thread.h"
+#include "core/steal_request.h"
+#include "core/worker_thread.h"
 #include "core/foreign.h"
 #include "core/handoff.h"
 #include "core/local.h"
 #include "core/place.h"
-#include "core/tally.h"
+#include "core/live_threads.h"
 #include "core/thread_priv.h"
 #include "os/plant.h"
 #include "os/real.h"
 #include "core/timer.h"
 #include "core/domain.h"
 #include "core/run.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "os/sys.h"
 
 struct kbi_thread_hooks kbi_thread_hooks;
@@ -97,16 +97,16 @@ get_stack(struct kb_thread *t, const struct kbi_thread_attr *a, struct kbi_vp *v
 {
 	struct timespec nap = { 0, 50000 };
 	int e = try_stack(t, a, stack_slot_of_vp(vp));
-	uint32_t hunger;
+	uint32_t request;
 	bool all = false;
 
 	if (kbi_likely(e != EAGAIN || (a->own_tls && !p)))
 		return e;
-	hunger = kbi_vp_ask_for_stacks();
+	request = kbi_vp_ask_for_stacks();
 	for (int i = 0; e == EAGAIN && !all && i < 1000; i++) {
 		if (i)
 			kbi_sys(SYS_nanosleep, &nap, NULL);
-		all = kbi_vp_gather_stacks(vp, hunger);
+		all = kbi_vp_gather_stacks(vp, request);
 		e = try_stack(t, a, stack_slot_of_vp(vp));
 	}
 	return e;
@@ -220,7 +220,7 @@ create_thread(struct kbi_vp *vp, struct kb_thread **out, const struct kbi_thread
 	*out = t;
 	if (a->publish)
 		a->publish(t, a->publish_arg);
-	kbi_tally_created(vp);
+	kbi_live_threads_created(vp);
 	launch_thread(vp, t);
 	return 0;
 }
@@ -298,14 +298,14 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 {
 	struct kb_thread *t = kbi_descriptor_alloc(NULL);
 	pthread_attr_t pa;
-	bool on_body;
+	bool on_worker;
 	sigset_t mask;
 	pthread_t id;
 	int e;
 
 	if (!t)
 		return EAGAIN;
-	kbi_solo_end();
+	kbi_single_threaded_end();
 	t->fn = fn;
 	t->arg = arg;
 	a_store_rlx(&t->join, a->detached ? KBI_JOIN_DETACHED : NULL);
@@ -314,18 +314,18 @@ create_system(struct kb_thread **out, const struct kbi_thread_attr *a, void *(*f
 	*out = t;
 	/* release: partner is the acquire in kbi_descriptor_valid */
 	a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_FOREIGN, 0));
-	kbi_tally_created(NULL);
+	kbi_live_threads_created(NULL);
 	pthread_attr_init(&pa);
 	pthread_attr_setdetachstate(&pa, PTHREAD_CREATE_DETACHED);
 	e = a->stack_size ? pthread_attr_setstacksize(&pa, a->stack_size + KBI_PAGE) : 0;
-	on_body = kbi_body_programs_mask(&mask);
+	on_worker = kbi_worker_programs_mask(&mask);
 	if (!e)
 		e = kbi_real.pthread_create(&id, &pa, run_system_thread, t);
-	if (on_body)
-		kbi_body_mask_again(&mask);
+	if (on_worker)
+		kbi_worker_mask_again(&mask);
 	pthread_attr_destroy(&pa);
 	if (e) {
-		kbi_tally_ended(NULL);
+		kbi_live_threads_ended(NULL);
 		kbi_descriptor_free(NULL, t);
 		e = EAGAIN;
 	}
@@ -470,7 +470,7 @@ static KBI_NOINLINE KBI_NORETURN void exit_system(struct kb_thread *t)
 static KBI_NOINLINE bool regain_vp(struct kb_thread *t)
 {
 	while (!t->task.vp) {
-		if (!t->body)
+		if (!t->worker)
 			return false;
 		kbi_np_leave(&t->task);
 		kbi_handoff_end_all(&t->task);
@@ -512,9 +512,9 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end_thread(struct
 	if (t->posix && kbi_thread_hooks.exit)
 		kbi_thread_hooks.exit(t);
 	if (kbi_unlikely(t->is_main))
-		kbi_tally_main_ended();
+		kbi_live_threads_main_ended();
 	else
-		kbi_tally_ended(t->task.vp);
+		kbi_live_threads_ended(t->task.vp);
 	if (t->own_tls && t->stack) /* main has its first kernel thread's block */
 		kbi_tcb_clear(&t->stack->tcb);
 	kbi_np_enter(&t->task);
@@ -529,7 +529,7 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end_thread(struct
 	next = claim_joiner(vp, t);
 	if (kbi_likely(next != NULL))
 		kbi_run_leave_to(vp, next, NULL, NULL);
-	kbi_run_leave_to(vp, kbi_ask_at_end(vp, kbi_run_next(vp)), complete_thread_end, t);
+	kbi_run_leave_to(vp, kbi_steal_request_at_end(vp, kbi_run_next(vp)), complete_thread_end, t);
 }
 
 static KBI_NOINLINE KBI_FLATTEN void run_thread(void *arg)
@@ -547,7 +547,7 @@ KBI_SWITCHER void kbi_thread_exit(void *result)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
 
-	if (kbi_unlikely(!t->task.vp && !t->fn && !t->body))
+	if (kbi_unlikely(!t->task.vp && !t->fn && !t->worker))
 		kbi_real.pthread_exit(result); /* foreign: no thread of ours ends */
 	end_thread(t, result);
 }

@@ -6,7 +6,7 @@
 #include "core/domain.h"
 #include "core/handoff.h"
 #include "core/run.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/thread.h"
 #include "core/thread_priv.h"
 #include "core/timer.h"
@@ -102,11 +102,11 @@ static inline void free_joined_thread(struct kbi_vp *vp, struct kb_thread *t)
  * thread can come between. */
 static inline bool set_joiner(struct kbi_task *self, struct kb_thread *t, void **found)
 {
-	if (kbi_solo_enter(self)) {
+	if (kbi_single_threaded_enter(self)) {
 		*found = a_load_rlx(&t->join);
 		if (!*found)
 			a_store_rlx(&t->join, self);
-		kbi_solo_leave();
+		kbi_single_threaded_leave();
 		return !*found;
 	}
 	/* release: partner is the exchange in complete_thread_end, which wakes us;

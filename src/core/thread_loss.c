@@ -4,8 +4,8 @@
  * thread may know all three. The stack's memory goes back when the thread is joined, or at once if
  * it is detached. */
 #include "core/domain.h"
+#include "core/live_threads.h"
 #include "core/run.h"
-#include "core/tally.h"
 #include "core/thread.h"
 #include "core/thread_priv.h"
 #include "core/wait.h"
@@ -72,7 +72,7 @@ KBI_SWITCHER void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), voi
 
 	kbi_plant_forget(t);
 	t->result = NULL;
-	kbi_tally_ended(t->task.vp);
+	kbi_live_threads_ended(t->task.vp);
 	kbi_np_enter(&t->task);
 	vp = t->task.vp;
 	if (!t->task.tp) {
@@ -95,7 +95,7 @@ unsigned kbi_thread_lose_system(int pid, void (*told)(struct kb_thread *t))
 		    t->pid != (uint64_t)pid)
 			continue;
 		told(t);
-		kbi_tally_count(&kbi_tally[0].ended, true);
+		kbi_live_threads_count(&kbi_live_threads[0].ended, true);
 		/* release: as in complete_loss */
 		a_store_rel(&t->task.state, KBI_STATE(KBI_TASK_DONE, 0));
 		/* acquire and release: as in complete_loss */

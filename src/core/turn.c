@@ -315,7 +315,7 @@ KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t u
 	brief = noted && kbi_context_is_near(&place, &vp->turn.place);
 	kbi_task_set(self, KBI_TASK_COMPUTES);
 	*virtual_time(self) = (noted ? vp->turn.begun : a_load_rlx(&vp->turn.clock)) + used;
-	kbi_run_look_if_due(vp); /* the lookout counts by turns */
+	kbi_run_look_if_due(vp); /* sysmon counts by turns */
 	e.share = kbi_sched_idle_others(vp->s) > 0;
 	arrange_ready_tasks(vp, &e);
 	rotate_to_next_vp(vp, &e, used);

@@ -8,7 +8,7 @@
 
 struct kbi_vp **kbi_vps;
 unsigned kbi_vp_n;
-struct kbi_crowd kbi_crowd;
+struct kbi_idle_stats kbi_idle_stats;
 
 /* Pushes after which a sleeping VP is woken for two tasks or more, if waking it has gained
  * nothing so far. */
@@ -16,10 +16,10 @@ enum { SHARE_SKIP_MAX = 4096 };
 /* Tasks that are pushed in a row until they are shared again. */
 enum { BURST_LEAST = 8 };
 /* SAMPLE: tasks that idle VPs get from a VP with fine tasks, whose turns take SHORT ns or less.
- * Such a sample wakes a VP and ends the time that this VP is alone (core/solo), which costs as
- * much as a thousand fine tasks. So the time between two samples grows, too: with the square of
- * kbi_crowd.fine, so that a single misjudgement is cheap: 0.3 us for 64, 5 ms for 8,128. If
- * turns have become longer, a sample is due after SAMPLE_NS. */
+ * Such a sample wakes a VP and ends the time that this VP is alone (core/single_threaded), which
+ * costs as much as a thousand fine tasks. So the time between two samples grows, too: with the
+ * square of kbi_idle_stats.fine_grained, so that a single misjudgement is cheap: 0.3 us for 64, 5
+ * ms for 8,128. If turns have become longer, a sample is due after SAMPLE_NS. */
 enum { SAMPLE = 16, SHORT = 400, FINE_PART = 13, SAMPLE_NS = 400 * 1000 };
 
 /* Takes the place of idle_count if idle VPs must be told of each ready task. */
@@ -73,7 +73,7 @@ static void begin_burst(struct kbi_vp *vp, unsigned n)
  * than at the last push, or if tasks are fine. */
 static void continue_burst(struct kbi_vp *vp, unsigned n)
 {
-	if (n <= vp->burst_last || a_load_rlx(&kbi_crowd.fine)) {
+	if (n <= vp->burst_last || a_load_rlx(&kbi_idle_stats.fine_grained)) {
 		vp->told = vp->idle_count = &kbi_vps[0]->s->idle_count;
 		return;
 	}
@@ -124,8 +124,8 @@ void kbi_vp_share(struct kbi_vp *vp)
 		continue_burst(vp, n);
 		return;
 	}
-	vp->fine_skip = a_load_rlx(&kbi_crowd.fine);
-	if (n >= 2 && a_load_rlx(&kbi_crowd.polling)) {
+	vp->fine_skip = a_load_rlx(&kbi_idle_stats.fine_grained);
+	if (n >= 2 && a_load_rlx(&kbi_idle_stats.polling)) {
 		share_now(vp);
 		return;
 	}
@@ -135,11 +135,12 @@ void kbi_vp_share(struct kbi_vp *vp)
 	}
 	if (n >= 2 && vp->share_skip > SHARE_SKIP_MAX)
 		vp->share_skip = SHARE_SKIP_MAX;
-	if (a_load_rlx(&kbi_crowd.polling) || (vp->share_skip > 0 && a_load_rlx(&kbi_crowd.monitors))) {
+	if (a_load_rlx(&kbi_idle_stats.polling) ||
+		(vp->share_skip > 0 && a_load_rlx(&kbi_idle_stats.monitors))) {
 		vp->share_skip -= vp->share_skip > 0;
 		return;
 	}
-	vp->share_skip = a_load_rlx(&kbi_crowd.backoff);
+	vp->share_skip = a_load_rlx(&kbi_idle_stats.backoff);
 	if (n >= 2) {
 		share_now(vp);
 		return;
@@ -210,7 +211,7 @@ static uint64_t sample_period(uint64_t fine, bool long_turns)
 /* Tasks here are fine: returns how many go to idle VPs now. */
 static uint32_t size_of_sample(struct kbi_vp *vp, enum kbi_sched_why why)
 {
-	uint32_t fine = a_load_rlx(&kbi_crowd.fine);
+	uint32_t fine = a_load_rlx(&kbi_idle_stats.fine_grained);
 	uint64_t now;
 	bool long_turns;
 
@@ -236,7 +237,7 @@ unsigned kbi_vp_exchange(struct kbi_vp *vp, enum kbi_sched_why why)
 	}
 	if (why == KBI_POLL_TICK)
 		vp->fine_skip = 0; /* the tasks pushed next may go, too */
-	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_crowd.fine) &&
+	vp->s->limited = why != KBI_POLL_TICK && a_load_rlx(&kbi_idle_stats.fine_grained) &&
 			 !a_load_rlx(&vp->long_turns);
 	if (vp->s->limited)
 		vp->s->most = size_of_sample(vp, why);
@@ -297,10 +298,10 @@ void kbi_vp_rouse(struct kbi_vp *w)
 {
 	/* release: pairs with the acquire of `doze` when the sleeper in agent.c wakes */
 	if (kbi_unlikely(a_load_rlx(&w->doze)))
-		kbi_vp_wake_body(w, a_xchg_acqrel(&w->doze, KBI_DOZE_NO));
+		kbi_vp_wake_worker(w, a_xchg_acqrel(&w->doze, KBI_DOZE_NO));
 }
 
-void kbi_vp_wake_body(struct kbi_vp *w, uint32_t doze)
+void kbi_vp_wake_worker(struct kbi_vp *w, uint32_t doze)
 {
 	if (doze == KBI_DOZE_SOURCE)
 		kbi_source_known()->kick(w);
@@ -328,30 +329,30 @@ void kbi_vp_unhold(struct kbi_vp *dom)
 
 uint32_t kbi_vp_ask_for_stacks(void)
 {
-	uint32_t hunger = a_add_rlx(&kbi_stack_hunger, 1) + 1;
+	uint32_t request = a_add_rlx(&kbi_stack_reclaim_wanted, 1) + 1;
 
-	kbi_stack_surrender(0);
-	return hunger;
+	kbi_stack_reclaim(0);
+	return request;
 }
 
-/* Returns true if w has surrendered its stacks, or if this could be done for it. */
-static bool gather_stacks_from(struct kbi_vp *w, const struct kbi_vp *me, uint32_t hunger)
+/* Returns true if w's stacks have been reclaimed, or if this could be done for it. */
+static bool gather_stacks_from(struct kbi_vp *w, const struct kbi_vp *me, uint32_t request)
 {
-	if (kbi_stack_has_surrendered(w->id + 1, hunger))
+	if (kbi_stack_is_reclaimed(w->id + 1, request))
 		return true;
 	if (w != me && !kbi_vp_hold(w))
 		return false;
-	kbi_stack_surrender(w->id + 1);
+	kbi_stack_reclaim(w->id + 1);
 	if (w != me)
 		kbi_vp_unhold(w);
 	return true;
 }
 
-bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t hunger)
+bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t request)
 {
 	bool all = true;
 
 	for (unsigned i = 0; i < kbi_vp_n; i++)
-		all &= gather_stacks_from(kbi_vps[i], me, hunger);
+		all &= gather_stacks_from(kbi_vps[i], me, request);
 	return all;
 }

@@ -14,9 +14,9 @@
 
 #include "base/heap.h"
 #include "core/board.h"
-#include "core/body.h"
 #include "core/descriptor.h"
 #include "core/sched.h"
+#include "core/worker.h"
 
 enum kbi_keeper {
 	KBI_KEEPER_SELF,    /* the VP acts on its own domain */
@@ -37,7 +37,7 @@ struct kbi_watch;
 /* The turn of a thread that the tick had switched away before; noted when the thread goes on:
  * core/turn. */
 struct kbi_turn {
-	/* written by the owner, read by the lookout */
+	/* written by the owner, read by sysmon */
 	a64 number; /* kbi_vp_turns at its begin: the turn lasts until that changes */
 	a64 since;  /* ns */
 	a64 cpu;    /* the worker's processor time at the beginning, ns */
@@ -51,14 +51,14 @@ struct kbi_turn {
 	struct kbi_context_place place; /* place where the thread had been interrupted */
 };
 
-/* core/apart: the processor that the VP runs on. */
-struct kbi_apart {
+/* core/spread: the processor that the VP runs on. */
+struct kbi_spread {
 	/* owner only */
 	uint32_t looks; /* calls */
 	uint64_t looked, n_moves;
-	/* written by the lookout (system monitor), ns: about the attempts to move the VP */
+	/* written by sysmon (the system monitor), ns: about the attempts to move the VP */
 	uint64_t patience, next;
-	/* written by the VP or the lookout; cpu, seen and moves_now are for any VP */
+	/* written by the VP or sysmon; cpu, seen and moves_now are for any VP */
 	a32 cpu;
 	a64 seen;      /* ns: when it ran there */
 	a32 wanted;    /* the processor + 1 that it is to go to; 0: none */
@@ -90,7 +90,7 @@ struct kbi_vp {
 	uint32_t id;
 	uint8_t plain;             /* constant; 1: the scheduler keeps ready tasks in s->pq only */
 	uint8_t private_ready;     /* constant; 1: and no VP takes them there */
-	uint64_t solo;             /* constant; its bit in kbi_solo.awake */
+	uint64_t awake_bit;        /* constant; its bit in kbi_single_threaded.awake */
 	a32 attempt;               /* io/hold: odd: its thread is inside an attempt; read by any VP */
 	a32 attempt_watched;       /* a VP waits for the next change; set by any VP */
 	kbi_tpword cur_tp;         /* the thread pointer that is loaded */
@@ -117,7 +117,7 @@ struct kbi_vp {
 	uint64_t fed_at, fed_before;
 	/* ns: when it last woke many threads at a time (sync/waitq) while some VP was idle */
 	uint64_t spread_at;
-	/* core/ask: s->taken when this VP last looked whether to ask ahead */
+	/* core/steal_request: s->taken when this VP last looked whether to ask ahead */
 	uint64_t asked_ahead;
 	/* resumed by mail from the idle loop, to judge the length of its run */
 	struct kb_thread *idle_ran;
@@ -129,8 +129,8 @@ struct kbi_vp {
 	uint32_t lacks;            /* times that a thread found no stack to start on */
 	uint8_t poller;            /* 1: it has a place among the pollers */
 	uint8_t crowded;           /* 1: a thread headed the queue when its turn last came */
-	uint8_t parked;            /* 1: it has told core/solo that it runs no thread */
-	struct kbi_body *body;     /* its worker: the kernel thread that runs the VP */
+	uint8_t parked;            /* 1: it has told core/single_threaded that it runs no thread */
+	struct kbi_worker *worker; /* its worker: the kernel thread that runs the VP */
 	/* light threads that were preempted here; while there are any, the VP keeps its worker */
 	uint32_t n_held;
 
@@ -153,7 +153,7 @@ struct kbi_vp {
 	aptr inbox;                /* tasks pushed from outside: a stack of WAIVED tasks */
 	/* 1: an idle VP asks for work: the next look is a service; board.marked says so, too */
 	a32 wanted;
-	a32 asked;                 /* written by the lookout, core/quantum.c */
+	a32 asked;                 /* written by sysmon, core/quantum.c */
 	a64 asked_used; /* processor time that the turn had used when asked was written, ns */
 	a32 heard;                 /* ticks that have arrived; approximate */
 	/* not 0: its worker is in a blocking call and the VP may be taken: core/handoff.c. 0: not
@@ -173,17 +173,17 @@ struct kbi_vp {
 	/* progress and turns at the last look of a monitor, and its time, ns; written by any VP,
 	 * cold */
 	a64 seen_progress, seen_turns, seen_at;
-	/* written by the lookout, core/quantum: its threads compute so long in each turn that a ready
+	/* written by sysmon, core/quantum: its threads compute so long in each turn that a ready
 	 * thread is worth a wake-up of an idle VP */
 	a32 long_turns;
 	struct kbi_turn turn;
 	struct kbi_slice slice;
-	struct kbi_apart apart;
+	struct kbi_spread spread;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 
 /* How many VPs poll or monitor, and limits for pushes. Read by all VPs; written on the way to
  * and from idleness. */
-struct kbi_crowd {
+struct kbi_idle_stats {
 	/* VPs that poll after they have been idle for a moment */
 	a32 polling KBI_ALIGNED(KBI_CACHE_LINE);
 	a32 pollers;  /* places taken under the pollers option */
@@ -191,11 +191,11 @@ struct kbi_crowd {
 	a32 backoff;  /* pushes to let pass before a sleeping VP is woken just in case */
 	/* pushes, and their time, to let pass before an idle VP gets a task; 0: the tasks are worth
 	 * moving */
-	a32 fine;
+	a32 fine_grained;
 	a32 clocked;  /* 1: the time that VPs are idle is measured */
-	a32 crammed;  /* 1: oversubscribed: there are fewer processors than VPs; constant */
+	a32 oversubscribed; /* 1: oversubscribed: there are fewer processors than VPs; constant */
 };
-extern KBI_HIDDEN struct kbi_crowd kbi_crowd;
+extern KBI_HIDDEN struct kbi_idle_stats kbi_idle_stats;
 
 extern KBI_HIDDEN struct kbi_vp **kbi_vps;  /* constant after boot */
 extern KBI_HIDDEN unsigned kbi_vp_n;        /* 0: not booted */
@@ -211,7 +211,7 @@ unsigned kbi_vp_receive(struct kbi_vp *vp);
 /* Wakes vp if it sleeps in the kernel. The caller has published its work and fenced. */
 void kbi_vp_rouse(struct kbi_vp *vp);
 /* Wakes vp's worker. The caller has changed vp->doze from `doze`. */
-void kbi_vp_wake_body(struct kbi_vp *vp, uint32_t doze);
+void kbi_vp_wake_worker(struct kbi_vp *vp, uint32_t doze);
 
 /* Returns true if an idle VP has asked for work, and clears the request. The caller then
  * exchanges tasks at once. */
@@ -239,9 +239,9 @@ uint64_t kbi_vp_turns(const struct kbi_vp *vp);
 /* For a VP that has no address space for a stack. kbi_vp_ask_for_stacks asks every VP to make
  * its own stacks common; an awake VP does so at its next look. kbi_vp_gather_stacks does it for
  * sleepers and `me` and returns true if all VPs have done so since the request numbered
- * `hunger`. np > 0. me: NULL on no VP. */
+ * `request`. np > 0. me: NULL on no VP. */
 uint32_t kbi_vp_ask_for_stacks(void);
-bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t hunger);
+bool kbi_vp_gather_stacks(const struct kbi_vp *me, uint32_t request);
 /* Returns a lower bound of the domain's first deadline, ns; UINT64_MAX: none. Keeper only. */
 static inline uint64_t kbi_vp_first_deadline(const struct kbi_vp *dom)
 {
@@ -285,9 +285,9 @@ static inline bool kbi_vp_watched(struct kbi_vp *vp)
 {
 	if (kbi_unlikely(a_load_rlx(&vp->long_turns)))
 		return false;
-	if (a_load_rlx(&kbi_crowd.polling))
+	if (a_load_rlx(&kbi_idle_stats.polling))
 		return true;
-	if (kbi_unlikely(!vp->share_skip || !a_load_rlx(&kbi_crowd.monitors)))
+	if (kbi_unlikely(!vp->share_skip || !a_load_rlx(&kbi_idle_stats.monitors)))
 		return false;
 	vp->share_skip--;
 	return true;
@@ -298,7 +298,7 @@ static inline bool kbi_vp_watched(struct kbi_vp *vp)
 static inline bool kbi_vp_keeps(struct kbi_vp *vp)
 {
 	if (!vp->fine_skip || a_load_rlx(&vp->long_turns) ||
-	    !(a_load_rlx(&kbi_crowd.polling) | a_load_rlx(&kbi_crowd.monitors)))
+	    !(a_load_rlx(&kbi_idle_stats.polling) | a_load_rlx(&kbi_idle_stats.monitors)))
 		return false;
 	vp->fine_skip--;
 	return true;
@@ -397,8 +397,8 @@ static inline bool kbi_vp_content(struct kbi_vp *vp)
 }
 
 /* Copies b's kernel thread number to vp. The number of a worker that is a process changes if it
- * was killed meanwhile (core/revive); the loop sees that. */
-static inline void kbi_vp_renumber(struct kbi_vp *vp, const struct kbi_body *b)
+ * was killed meanwhile (core/respawn); the loop sees that. */
+static inline void kbi_vp_renumber(struct kbi_vp *vp, const struct kbi_worker *b)
 {
 	do
 		a_store_rlx(&vp->tid, a_load_rlx(&b->tid));
@@ -407,10 +407,10 @@ static inline void kbi_vp_renumber(struct kbi_vp *vp, const struct kbi_body *b)
 
 /* Makes b the worker (kernel thread) of vp. The caller, on b, has vp and knows which thread runs
  * there and which TLS block is loaded. */
-static inline void kbi_vp_embody(struct kbi_vp *vp, struct kbi_body *b)
+static inline void kbi_vp_embody(struct kbi_vp *vp, struct kbi_worker *b)
 {
 	b->vp = vp;
-	vp->body = b;
+	vp->worker = b;
 	vp->tp = (kbi_tpword)b->tp;
 	vp->self_slot = b->self_slot;
 	vp->heap = b->heap;

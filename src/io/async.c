@@ -16,7 +16,7 @@
 #include "base/option.h"
 #include "core/handoff.h"
 #include "core/source.h"
-#include "core/spare.h"
+#include "core/worker_pool.h"
 #include "io/engine.h"
 #include "io/ready.h"
 #include "os/lock.h"
@@ -504,7 +504,7 @@ bool kbi_async_is_better(void)
 {
 	struct kbi_task *self = kbi_self();
 
-	return self->vp && (kbi_vp_n == 1 || kbi_spare_is_scarce()) &&
+	return self->vp && (kbi_vp_n == 1 || kbi_worker_pool_is_scarce()) &&
 	       (kbi_vp_backlog(self->vp) || a_load_rlx(&kbi_source.waiting)) && !kbi_async_is_by_hand();
 }
 

@@ -6,8 +6,9 @@
  *     begin before C did. (If the call has moved a part already, before C, `since` tells: it ends
  *     with that part.) So once C has counted itself in `closing`, under the lock, the list only
  *     shrinks, and C finds in it each call that began before. Where threads run one at a time, a
- *     call needs no lock (core/solo): all code that changes `held`, `closing` and `closed` is in
- *     this file, and has called kbi_self, which ends the solo phase on other kernel threads.
+ *     call needs no lock (core/single_threaded): all code that changes `held`, `closing` and
+ *     `closed` is in this file, and has called kbi_self, which ends the single-threaded phase on
+ *     other kernel threads.
  *  2. C makes one copy of the file and stores its number in each record; then a fence; then it
  *     waits for all attempts that were under way on any VP. An attempt says that it is under way,
  *     then a fence, then it reads its number. So each attempt that used n is over before the kernel
@@ -73,11 +74,11 @@ static inline struct kbi_task *self_now(void)
  * is alone need not lock, but no other thread may hold the lock. */
 static inline bool enter_alone(const struct kbi_task *self, const struct kbi_slot *s)
 {
-	if (!kbi_solo_enter(self))
+	if (!kbi_single_threaded_enter(self))
 		return false;
 	if (kbi_likely(!a_load_rlx(&s->lock)))
 		return true;
-	kbi_solo_leave();
+	kbi_single_threaded_leave();
 	return false;
 }
 
@@ -90,7 +91,7 @@ static inline void enter_locking(struct kbi_task *self, struct kbi_slot *s)
 static inline void leave_slot(struct kbi_task *self, struct kbi_slot *s, bool alone)
 {
 	if (kbi_likely(alone)) {
-		kbi_solo_leave();
+		kbi_single_threaded_leave();
 		return;
 	}
 	kbi_slot_unlock(s);
@@ -230,8 +231,8 @@ static KBI_SWITCHES void await_attempts(const struct kbi_task *self)
 
 	/* sc: pairs with the fence in kbi_hold_attempt; the barrier serves attempts without fence. The
 	 * loads of attempt below pair with the release in kbi_hold_attempted */
-	if (kbi_likely(a_load_rlx(&kbi_solo.has_barrier)))
-		kbi_solo_barrier();
+	if (kbi_likely(a_load_rlx(&kbi_single_threaded.has_barrier)))
+		kbi_single_threaded_barrier();
 	else
 		a_fence_sc();
 	for (unsigned i = 0; i < kbi_vp_n; i++) {

@@ -23,7 +23,7 @@
 #ifndef KBI_HOLD_H
 #define KBI_HOLD_H
 
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/vp.h"
 #include "io/own.h"
 
@@ -86,7 +86,7 @@ static inline void kbi_hold_attempt(void)
 	 * makes the VP's processor pass a fence. Either this thread sees the new number, or the closing
 	 * thread sees the turn. */
 	a_store_rlx(turn, (a_load_rlx(turn) + 1) | 1);
-	if (kbi_unlikely(!a_load_rlx(&kbi_solo.has_barrier)))
+	if (kbi_unlikely(!a_load_rlx(&kbi_single_threaded.has_barrier)))
 		a_fence_sc();
 	kbi_compiler_barrier();
 }

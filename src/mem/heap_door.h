@@ -29,7 +29,7 @@ struct kbi_door {
 	void (*stays)(void);
 	/* called by a kernel thread, on its own TLS: nothing else will report its end */
 	void (*ends)(void);
-	/* where virtual processors are processes (core/body_process): */
+	/* where virtual processors are processes (core/process): */
 	bool (*region)(struct kbi_memory_region *r); /* false: there is no region */
 	/* true: from now on other processes share the program's memory and the region. false: no
 	 * process does any more, and only the opened part of the region is left. from: how to get

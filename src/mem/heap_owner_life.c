@@ -246,9 +246,9 @@ static void on_owner_thread_end(void *o)
 		kbi_life_end();
 }
 
-/* The store to tid comes before the process `was` is released (core/revive), so before it ends, and
- * before the kernel reports to any process that it has ended: pairs with the second reading of tid
- * in is_owner_gone, through the kernel. */
+/* The store to tid comes before the process `was` is released (core/respawn), so before it ends,
+ * and before the kernel reports to any process that it has ended: pairs with the second reading of
+ * tid in is_owner_gone, through the kernel. */
 void kbi_life_renumber(uint32_t was, uint32_t now)
 {
 	for (uint32_t i = 1, n = kbi_life_limit(); i < n; i++) {

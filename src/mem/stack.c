@@ -35,7 +35,7 @@ enum {
 #define SIZE_LIMIT ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
 
 struct kbi_stack_slot *kbi_stack_slots;
-a32 kbi_stack_hunger;
+a32 kbi_stack_reclaim_wanted;
 static uint32_t n_slots;
 
 /* ---- classes --------------------------------------------------------------------------------- */
@@ -251,10 +251,10 @@ void kbi_stack_after_fork(void)
 	kbi_stack_unlock();
 }
 
-void kbi_stack_surrender(unsigned slot)
+void kbi_stack_reclaim(unsigned slot)
 {
 	struct kbi_stack_slot *s = enter_stack_slot(slot);
-	uint32_t hunger = a_load_rlx(&kbi_stack_hunger);
+	uint32_t request = a_load_rlx(&kbi_stack_reclaim_wanted);
 
 	kbi_stack_lock();
 	for (uint32_t i = 0; i < a_load_rlx(&kbi_stack_pool.n_classes); i++) {
@@ -263,8 +263,8 @@ void kbi_stack_surrender(unsigned slot)
 		s->list[i].credit = 0;
 	}
 	kbi_stack_unlock();
-	/* release: pairs with the acquire in kbi_stack_has_surrendered */
-	a_store_rel(&s->hunger_seen, hunger);
+	/* release: pairs with the acquire in kbi_stack_is_reclaimed */
+	a_store_rel(&s->reclaim_seen, request);
 	leave_stack_slot(slot);
 }
 

@@ -32,7 +32,8 @@ struct kbi_stack_list {
 };
 struct kbi_stack_slot {
 	struct kbi_stack_list list[KBI_STACK_CLASSES];
-	a32 hunger_seen; /* value of kbi_stack_hunger at the last surrender; written by its caller */
+	/* value of kbi_stack_reclaim_wanted at the last reclaim; written by its caller */
+	a32 reclaim_seen;
 } KBI_ALIGNED(KBI_CACHE_LINE);
 extern struct kbi_stack_slot *kbi_stack_slots;
 
@@ -147,22 +148,22 @@ void kbi_stack_trim(unsigned slot);
 
 /* Counts failures to find address space. After each, every slot's owner gives up the stacks that it
  * keeps, once. */
-extern a32 kbi_stack_hunger;
+extern a32 kbi_stack_reclaim_wanted;
 /* Moves all stacks and promises of the slot to the common lists. Called by the slot's owner, or by
  * a thread that keeps the owner from running; slot 0: by any thread. */
-void kbi_stack_surrender(unsigned slot);
-static inline void kbi_stack_surrender_if_asked(unsigned slot)
+void kbi_stack_reclaim(unsigned slot);
+static inline void kbi_stack_reclaim_if_wanted(unsigned slot)
 {
-	if (kbi_unlikely(a_load_rlx(&kbi_stack_hunger) !=
-			 a_load_rlx(&kbi_stack_slots[slot].hunger_seen)))
-		kbi_stack_surrender(slot);
+	if (kbi_unlikely(a_load_rlx(&kbi_stack_reclaim_wanted) !=
+			 a_load_rlx(&kbi_stack_slots[slot].reclaim_seen)))
+		kbi_stack_reclaim(slot);
 }
 
-/* Returns whether the slot has been surrendered since kbi_stack_hunger had this value. */
-static inline bool kbi_stack_has_surrendered(unsigned slot, uint32_t hunger)
+/* Returns whether the slot has been reclaimed since kbi_stack_reclaim_wanted had this value. */
+static inline bool kbi_stack_is_reclaimed(unsigned slot, uint32_t request)
 {
-	/* acquire: pairs with the release in kbi_stack_surrender; the stacks given up are visible */
-	return (int32_t)(a_load_acq(&kbi_stack_slots[slot].hunger_seen) - hunger) >= 0;
+	/* acquire: pairs with the release in kbi_stack_reclaim; the stacks given up are visible */
+	return (int32_t)(a_load_acq(&kbi_stack_slots[slot].reclaim_seen) - request) >= 0;
 }
 
 #endif

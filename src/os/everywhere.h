@@ -2,9 +2,9 @@
  * are processes. Mappings and signal actions belong to each process, but the program has only one
  * set of them. The caller makes the call first. If its call succeeds, a signal interrupts the other
  * processes, and they make the call, too, before the caller goes on.
- * Callers: mem/stack*, os/libcall*, os/libsignal, os/libdispatch, core (bodies, revive, warden),
- * posix (signals, setid). Any thread of any of the processes may call; a handler of this signal may
- * not. The caller waits in a futex with signals blocked; no switch. */
+ * Callers: mem/stack*, os/libcall*, os/libsignal, os/libdispatch, core (workers, respawn,
+ * supervisor), posix (signals, setid). Any thread of any of the processes may call; a handler of
+ * this signal may not. The caller waits in a futex with signals blocked; no switch. */
 #ifndef KBI_EVERYWHERE_H
 #define KBI_EVERYWHERE_H
 

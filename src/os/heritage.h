@@ -2,8 +2,8 @@
  * from its process: scheduling, CPUs, timer slack, I/O priority, personality, name, alternate
  * signal stack, identity. Where one kernel thread makes a child for another, the child takes over
  * the attributes of the second.
- * Callers: core/body_birth, core/body_fork, core/body_thread, core/place; posix/bind. Raw system
- * calls: no errno, no TLS, no locks, no switch. */
+ * Callers: core/process_birth, core/process_fork, core/worker_thread, core/place; posix/bind. Raw
+ * system calls: no errno, no TLS, no locks, no switch. */
 #ifndef KBI_HERITAGE_H
 #define KBI_HERITAGE_H
 

@@ -1,7 +1,7 @@
 /* os/libcall.h - system calls of libc and the loader that concern one process, where virtual
  * processors are processes: maps, signal actions, the break, numbers of processes. Memory comes
  * from the shared space; changes to a process's state are made in every process.
- * Callers: core (body_process and the units that set the hooks below), posix/call_child,
+ * Callers: core (process and the units that set the hooks below), posix/call_child,
  * posix/call_number, posix/kaction. Calls libway, everywhere, memory. On the caller's stack, inside
  * libc; no switch. */
 #ifndef KBI_LIBCALL_H
@@ -25,7 +25,7 @@ extern KBI_HIDDEN bool (*kbi_libcall_cpu)(long nr, const long arg[6], long *r);
 extern KBI_HIDDEN long (*kbi_libcall_futex)(const long arg[6]);
 extern KBI_HIDDEN long (*kbi_libcall_exec)(long nr, const long arg[6]); /* execve and execveat */
 /* Raises a signal for kernel thread tid. The second is told the change of the caller's mask, as
- * rt_sigprocmask has it. Both are set by core/body_thread. */
+ * rt_sigprocmask has it. Both are set by core/worker_thread. */
 extern KBI_HIDDEN long (*kbi_libcall_raise)(int tid, int sig);
 extern KBI_HIDDEN void (*kbi_libcall_masks)(long how, const uint64_t *set);
 /* clone as fork makes it; NULL: ENOSYS */

@@ -2,7 +2,7 @@
  * all locks: so a limit (RLIMIT_MEMLOCK) counts the program's, and any thread may unlock memory
  * that another thread has locked. All memory is in files that the processes share: memory locked by
  * a process stays resident for all.
- * Callers: os/libcall_map, os/libcall_owned, core/body_process. Calls memory, maps. No lock of its
+ * Callers: os/libcall_map, os/libcall_owned, core/process. Calls memory, maps. No lock of its
  * own; no switch. */
 #ifndef KBI_LIBCALL_LOCK_H
 #define KBI_LIBCALL_LOCK_H

@@ -3,7 +3,7 @@
  * the runtime makes in another way, unless the library's own code makes them; the handler sends
  * each to a stub of os/libstub. Children, and programs that they execute, keep a filter for ever.
  * So only virtual processors install it, and a process without it makes the program's children
- * (core/body_birth). x86-64 only.
+ * (core/process_birth). x86-64 only.
  * Callers: os/libway. */
 #ifndef KBI_LIBSECCOMP_H
 #define KBI_LIBSECCOMP_H

@@ -1,7 +1,7 @@
 /* os/libsignal.h - a signal by which libc's system calls are intercepted (os/libsite,
  * os/libdispatch, os/libseccomp). The runtime handles it; the program's own action for it is kept
  * here.
- * Callers: these three, os/libcall, core/body_birth. A single signal; its handler is set before
+ * Callers: these three, os/libcall, core/process_birth. A single signal; its handler is set before
  * there is another process. A lock (os/lock) around the kept action; no switch. */
 #ifndef KBI_LIBSIGNAL_H
 #define KBI_LIBSIGNAL_H

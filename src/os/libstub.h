@@ -4,7 +4,7 @@
  * behind the instruction, r11 (kbi_libstub_call only) the kbi_libsite_call. Registers that a system
  * call keeps are kept.
  * Callers: os/libsite, os/libsite_put, os/libdispatch, os/libseccomp, os/libcancel,
- * core/body_birth, core/body_process. */
+ * core/process_birth, core/process. */
 #ifndef KBI_LIBSTUB_H
 #define KBI_LIBSTUB_H
 
@@ -48,15 +48,15 @@ void kbi_libstub_are_used(void);
 #endif
 
 /* A call that makes a child for which the caller waits, or that another kernel thread makes
- * (core/body_birth): kbi_libstub_child returns such a struct, in memory that all processes share,
- * or -errno. The caller's registers are kept in it. makes() runs on the stack below `top`, and its
- * result is the call's. */
+ * (core/process_birth): kbi_libstub_child returns such a struct, in memory that all processes
+ * share, or -errno. The caller's registers are kept in it. makes() runs on the stack below `top`,
+ * and its result is the call's. */
 struct kbi_libstub_call_apart {
 	uint64_t pc, sp, kept[6], argument[6];
 	uint64_t mask;            /* signal mask with which the caller goes on */
 	void *top;
 	a32 used;                 /* 1 until the caller has gone on */
-	/* of the child, while the child uses this struct; see core/body_birth */
+	/* of the child, while the child uses this struct; see core/process_birth */
 	a32 tid;
 	long (*makes)(struct kbi_libstub_call_apart *c);
 	char fp[512] __attribute__((aligned(16)));

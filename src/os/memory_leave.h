@@ -2,7 +2,7 @@
  * whole contents, at the old addresses, and shares nothing any more. Parent and child would run on
  * one stack meanwhile; so the parent creates the child, and waits for it, on a stack outside the
  * space, which the child has a private copy of from the beginning.
- * Callers: core/body_fork. */
+ * Callers: core/process_fork. */
 #ifndef KBI_MEMORY_LEAVE_H
 #define KBI_MEMORY_LEAVE_H
 

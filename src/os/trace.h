@@ -2,7 +2,7 @@
  * traced process stops at its end, whatever ended it. The supervisor reads its state and can make
  * another process continue from that state. Signals for a traced process pass through the
  * supervisor. x86-64 only.
- * Callers: core/body_process, core/revive, core/warden: the supervisor; units of os that set
+ * Callers: core/process, core/respawn, core/supervisor: the supervisor; units of os that set
  * kbi_trace_raises. Raw calls: no errno, no TLS. */
 #ifndef KBI_TRACE_H
 #define KBI_TRACE_H

@@ -1,7 +1,7 @@
 /* os/uring.h - an io_uring: its memory and its three system calls, with the kernel's header only.
  * No locks: the caller makes sure that a single thread at a time fills and a single thread at a
  * time reaps.
- * Callers: io/async, core/spare, the command's doctor. */
+ * Callers: io/async, core/worker_pool, the command's doctor. */
 #ifndef KBI_URING_H
 #define KBI_URING_H
 

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 
 #include "core/place.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "os/lock.h"
 #include "os/sys.h"
 #include "posix/bind.h"
@@ -53,7 +53,7 @@ static struct kbi_task *lock_affinity_for(struct kbi_signal_to to)
 	/* acquire: partner is the release of 2 below */
 	if (kbi_unlikely(a_load_acq(&used) != 2) && !is_caller(to.t)) {
 		a_store_rlx(&used, 1);
-		kbi_solo_barrier();
+		kbi_single_threaded_barrier();
 		a_store_rel(&used, 2);
 	}
 	return lock_affinity();
@@ -149,9 +149,9 @@ static int common_tid(void)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		int tid = (int)a_load_rlx(&kbi_vps[i]->tid);
-		const struct kbi_body *b = kbi_body_of_tid(tid);
+		const struct kbi_worker *b = kbi_worker_of_tid(tid);
 
-		if (b && !a_load_rlx(&b->changed) && !a_load_rlx(&kbi_vps[i]->apart.moves_now))
+		if (b && !a_load_rlx(&b->changed) && !a_load_rlx(&kbi_vps[i]->spread.moves_now))
 			return tid;
 	}
 	return 0;

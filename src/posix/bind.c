@@ -7,7 +7,7 @@
 
 #include "core/handoff.h"
 #include "os/heritage.h"
-#include "core/spare.h"
+#include "core/worker_pool.h"
 #include "core/vp.h"
 #include "os/sys.h"
 #include "os/tcb.h"
@@ -35,7 +35,7 @@ static void report_binding(const char *what)
 
 static bool is_away(const struct kbi_task *self)
 {
-	return self && !self->vp && kbi_thread_of((struct kbi_task *)(uintptr_t)self)->body;
+	return self && !self->vp && kbi_thread_of((struct kbi_task *)(uintptr_t)self)->worker;
 }
 
 /* Tests whether there may be other threads. Without them, later threads need not inherit from the
@@ -97,7 +97,7 @@ bool kbi_bind_self(const char *what, enum kbi_bind_why why)
 	if (!light && kbi_vp_n)
 		/* makes the system monitor, and the kernel thread that makes kernel threads for the
 		 * runtime, while this kernel thread is unchanged */
-		kbi_handoff_start_lookout();
+		kbi_handoff_start_sysmon();
 	kbi_bind_inherit(a_load_rlx(&kbi_posix_me.bound) | (uint32_t)why);
 	return true;
 }
@@ -156,7 +156,7 @@ static int find_unchanged_tid(uint32_t first)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++) {
 		int tid = (int)a_load_rlx(&kbi_vps[(first + i) % kbi_vp_n]->tid);
-		const struct kbi_body *b = kbi_body_of_tid(tid);
+		const struct kbi_worker *b = kbi_worker_of_tid(tid);
 
 		if (b && !a_load_rlx(&b->changed))
 			return tid;
@@ -180,7 +180,7 @@ int kbi_bind_kept(const struct kb_thread *t)
 
 struct kb_thread *kbi_bind_keeper(int tid)
 {
-	const struct kbi_body *b = kbi_body_of_tid(tid);
+	const struct kbi_worker *b = kbi_worker_of_tid(tid);
 
 	return b ? a_load_rlx(&b->guest) : NULL;
 }

@@ -3,7 +3,7 @@
  * its kernel thread from then on; its VP gets another kernel thread. If the thread has changed its
  * kernel thread, the threads that it creates are kernel threads made by that kernel thread, so they
  * inherit its properties (posix/thread). The runtime has its own kernel threads made by unchanged
- * kernel threads (core/body_thread). Also the number by which a program knows a thread (gettid):
+ * kernel threads (core/worker_thread). Also the number by which a program knows a thread (gettid):
  * its own and constant, on whichever kernel thread it is.
  * Callers: posix/about, affinity, attribute, call_child, cputimer, deputy, fork, futex_owner,
  * identity, issuer, kernel, naming, number, path, proc. Binding does not switch; kbi_bind_undo

@@ -7,9 +7,9 @@
 #include "posix/bind.h"
 #include "posix/call_priv.h"
 
-#include "core/body_children.h"
-#include "core/body_thread.h"
 #include "core/handoff.h"
+#include "core/process_children.h"
+#include "core/worker_thread.h"
 #include "os/fd.h"
 #include "os/libcall.h"
 #include "os/lock.h"
@@ -116,7 +116,7 @@ static uint64_t start_child_watcher(void)
 {
 	/* no data is published: the exchange only decides which thread starts the watcher */
 	if (!a_load_rlx(&waiting.watched) && !a_xchg_acqrel(&waiting.watched, 1) &&
-		kbi_body_start_closed(run_child_watcher, NULL))
+		kbi_worker_start_closed(run_child_watcher, NULL))
 		a_store_rlx(&waiting.watched, 0); /* the next caller tries again */
 	return a_load_rlx(&waiting.watched) ? KBI_FOREVER : kbi_timer_now() + LOOK_MAX;
 }

@@ -4,7 +4,7 @@
  * points. */
 #include "posix/call_priv.h"
 
-#include "core/spare.h"
+#include "core/worker_pool.h"
 #include "os/sys.h"
 
 struct letter {
@@ -91,7 +91,7 @@ long kbi_call_mq_receive(mqd_t q, char *p, size_t n, unsigned *priority,
 			    p, n, 0, priority };
 	long r;
 
-	if (kbi_spare_is_scarce())
+	if (kbi_worker_pool_is_scarce())
 		return wait_for_queue(&t, limit);
 	if (cancels)
 		kbi_cancel_test();

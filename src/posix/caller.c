@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/option.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "os/module.h"
 #include "os/sys.h"
 
@@ -80,7 +80,7 @@ void kbi_caller_expect(kbi_libsite_call *futex)
 	uintptr_t at = kbi_module_named(libgomp, 0);
 
 	stands_for_futex = futex;
-	if (at && !find_known_module(at) && kbi_solo_is_only_one())
+	if (at && !find_known_module(at) && kbi_single_threaded_is_only_one())
 		judge_module(at, futex);
 }
 
@@ -101,7 +101,7 @@ bool kbi_caller_judge(const void *at, kbi_libsite_call *futex)
 	struct kbi_caller *c = find_known_module((uintptr_t)at);
 
 	if (!c)
-		c = judge_module((uintptr_t)at, kbi_solo_is_only_one() ? futex : NULL);
+		c = judge_module((uintptr_t)at, kbi_single_threaded_is_only_one() ? futex : NULL);
 	if (!c)
 		return false;
 	/* release: pairs with the acquire in kbi_caller_wants_kernel */

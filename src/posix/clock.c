@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "core/body_clock.h"
 #include "core/meter.h"
+#include "core/process_clock.h"
 #include "core/wait.h"
 #include "os/sys.h"
 #include "os/tcb.h"
@@ -35,7 +35,7 @@ struct kb_thread *kbi_clock_caller(void)
 	struct kbi_task *self = kbi_self_raw();
 	struct kb_thread *t = kbi_thread_of(self);
 
-	if (!self || kbi_posix_forked || (!self->vp && !t->body))
+	if (!self || kbi_posix_forked || (!self->vp && !t->worker))
 		return NULL;
 	return t->own_tls && t->posix ? t : NULL;
 }
@@ -119,7 +119,7 @@ static struct kb_thread *find_metered_thread(clockid_t clock)
 
 bool kbi_clock_is_programs(clockid_t clock)
 {
-	return kbi_sys_from.processes && kbi_body_clock_of(clock) >= 0;
+	return kbi_sys_from.processes && kbi_process_clock_of(clock) >= 0;
 }
 
 static bool get_program_cpu_time(clockid_t clock, struct timespec *now)
@@ -127,7 +127,8 @@ static bool get_program_cpu_time(clockid_t clock, struct timespec *now)
 	bool is = kbi_clock_is_programs(clock);
 
 	if (is)
-		*now = kbi_sys_timespec(kbi_body_clock_read((enum kbi_body_clock)kbi_body_clock_of(clock)));
+		*now = kbi_sys_timespec(kbi_process_clock_read(
+			(enum kbi_process_clock)kbi_process_clock_of(clock)));
 	return is;
 }
 
@@ -221,7 +222,8 @@ KBI_POSIX_API int clock_getres(clockid_t clock, struct timespec *fine)
 KBI_POSIX_API int getrusage(__rusage_who_t who, struct rusage *r)
 {
 	bool programs = kbi_sys_from.processes && who == RUSAGE_SELF;
-	int e = kbi_posix_answer(programs ? kbi_body_clock_usage(r) : kbi_sys(SYS_getrusage, who, r));
+	int e = kbi_posix_answer(programs ? kbi_process_clock_usage(r) :
+		kbi_sys(SYS_getrusage, who, r));
 
 	if (e == 0 && who == RUSAGE_THREAD)
 		set_thread_usage(r);

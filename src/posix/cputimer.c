@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "core/body_thread.h"
 #include "core/handoff.h"
 #include "core/meter.h"
+#include "core/worker_thread.h"
 #include "posix/bind.h"
 #include "posix/clock.h"
 #include "posix/deputy.h"
@@ -213,7 +213,7 @@ static bool start_clock_thread(void)
 	/* no data is published: it only decides which thread starts it */
 	if (a_xchg_acqrel(&serving, 1))
 		return true;
-	if (kbi_body_start_closed(run_clock_thread, NULL) == 0)
+	if (kbi_worker_start_closed(run_clock_thread, NULL) == 0)
 		return true;
 	a_store_rlx(&serving, 0);
 	return false;

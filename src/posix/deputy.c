@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "core/body_thread.h"
 #include "core/handoff.h"
+#include "core/worker_thread.h"
 #include "posix/bind.h"
 #include "posix/signal_priv.h"
 
@@ -97,7 +97,7 @@ static bool start_deputy(struct deputy *d, int like)
 	struct birth b = { d, &kept };
 
 	read_kept(&kept, like);
-	if (kbi_body_kernel_thread(run_deputy, &b))
+	if (kbi_worker_kernel_thread(run_deputy, &b))
 		return false;
 	/* acquire: pairs with the release in run_deputy */
 	while (!a_load_acq(&d->tid))

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 
 #include "core/foreign.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/vp.h"
 #include "os/module.h"
 #include "os/plant.h"
@@ -209,7 +209,7 @@ static void after_fork_in_child(void)
 	kbi_plant_forget_others(self);
 	stack = self ? kbi_thread_of(self)->stack : NULL;
 	kbi_tcb_after_fork(stack ? &stack->tcb : NULL);
-	kbi_solo_after_fork();
+	kbi_single_threaded_after_fork();
 	kbi_posix_forked = true;
 	kbi_posix_made_kernel = false;
 	kbi_posix_me.guardian = NULL;

@@ -27,7 +27,7 @@
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/quantum.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "os/asked.h"
 #include "os/endable.h"
 #include "os/libsite.h"
@@ -187,7 +187,7 @@ void kbi_libwait_begin(void)
 		kbi_asked_found(what, "the kernel's, so a thread is not left in libc");
 		return;
 	}
-	if (!kbi_solo_is_only_one()) {
+	if (!kbi_single_threaded_is_only_one()) {
 		kbi_asked_missed(what, "other kernel threads run already: they stay in the kernel");
 		return;
 	}

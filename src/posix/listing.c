@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#include "core/body.h"
+#include "core/worker.h"
 #include "os/sys.h"
 #include "posix/bind.h"
 #include "posix/signal_priv.h"
@@ -124,7 +124,7 @@ static bool is_programs_thread(const char *name)
 {
 	int tid = atoi(name);
 
-	return tid > 0 && tid != getpid() && !kbi_body_of_tid(tid) && !kbi_signal_is_postman(tid);
+	return tid > 0 && tid != getpid() && !kbi_worker_of_tid(tid) && !kbi_signal_is_postman(tid);
 }
 
 static struct dirent *next_kernel_entry(struct note *n)

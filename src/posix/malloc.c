@@ -243,16 +243,16 @@ OURS size_t kb_heap_stats_json(char *buf, size_t size)
 /* Defined by the linker: the ELF header of this library. */
 extern const char __ehdr_start KBI_HIDDEN;
 
-/* Returns the heap's owner record of a VP's body (its kernel thread or process); at each switch the
- * thread that runs gets this pointer in its slot. */
-static void *owner_of_body(void)
+/* Returns the heap's owner record of a VP's worker (its kernel thread or process); at each switch
+ * the thread that runs gets this pointer in its slot. */
+static void *owner_of_worker(void)
 {
 	if (!kbi_owner_self->behind)
 		kbi_life_begin();
 	return kbi_owner_self;
 }
 
-static void end_body_owner(void)
+static void end_worker_owner(void)
 {
 	kbi_life_stays();
 	kbi_life_end();
@@ -273,9 +273,9 @@ OURS const struct kbi_door *kb_heap_door(void)
 		.version = KBI_DOOR_VERSION,
 		.slot = &kbi_owner_self,
 		.none = &kbi_owner_none,
-		.here = owner_of_body,
+		.here = owner_of_worker,
 		.stays = kbi_life_stays,
-		.ends = end_body_owner,
+		.ends = end_worker_owner,
 		.region = kbi_space_region,
 		.shared = set_shared_space,
 		.held = kbi_life_hold,

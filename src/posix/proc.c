@@ -12,8 +12,8 @@
 #include <sys/vfs.h>
 
 #include "core/handoff.h"
-#include "core/spare.h"
 #include "core/vp.h"
+#include "core/worker_pool.h"
 #include "os/fd.h"
 #include "os/sys.h"
 #include "posix/bind.h"
@@ -123,7 +123,7 @@ static int shown_tid(const struct kb_thread *t)
 {
 	/* acquire: pairs with the release in kbi_handoff_begin */
 	int kind = kbi_state_kind(a_load_acq(&t->task.state)),
-		tid = kind == KBI_TASK_WAITING ? kbi_spare_idle_tid() : 0;
+		tid = kind == KBI_TASK_WAITING ? kbi_worker_pool_idle_tid() : 0;
 
 	return tid ? tid : kbi_bind_shown(t);
 }
@@ -132,7 +132,7 @@ static int shown_tid(const struct kb_thread *t)
  * thread that keeps it. */
 static int shown_tid_or_main(const struct kb_thread *t)
 {
-	const struct kbi_body *first = kbi_body_of_tid(getpid());
+	const struct kbi_worker *first = kbi_worker_of_tid(getpid());
 	int kept = kbi_bind_kept(t);
 
 	if (kept)

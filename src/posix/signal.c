@@ -13,12 +13,12 @@
 
 #include "core/quantum.h"
 #include "core/agent.h"
-#include "core/body_thread.h"
+#include "core/worker_thread.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
-#include "core/spare.h"
+#include "core/worker_pool.h"
 #include "core/wait.h"
-#include "core/warden.h"
+#include "core/supervisor.h"
 #include "os/asked.h"
 #include "os/context.h"
 #include "os/sys.h"
@@ -49,7 +49,7 @@ void kbi_signal_to_set(sigset_t *set, uint64_t m)
 	memcpy(set, &m, sizeof(m));
 }
 
-struct kbi_vp *kbi_signal_body_of(int tid)
+struct kbi_vp *kbi_signal_worker_of(int tid)
 {
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (kbi_signal_tid(kbi_vps[i]) == tid)
@@ -123,7 +123,7 @@ static void set_vp_mask(struct kbi_vp *vp, struct kbi_task *self, uint64_t mask)
 	a_store_rlx(&grown[vp->id], 0);
 	kbi_compiler_barrier();
 	kbi_signal_kernel_mask(mask);
-	kbi_signal_look_after(vp->body);
+	kbi_signal_look_after(vp->worker);
 }
 
 void kbi_signal_grows(const struct kbi_vp *vp)
@@ -191,7 +191,7 @@ void kbi_signal_close(struct kbi_vp *vp)
 
 struct kbi_vp *kbi_signal_idle_vp(const struct kbi_task *self)
 {
-	return !self && kbi_vp_n && !kbi_posix_forked ? kbi_signal_body_of(kbi_sys_gettid()) : NULL;
+	return !self && kbi_vp_n && !kbi_posix_forked ? kbi_signal_worker_of(kbi_sys_gettid()) : NULL;
 }
 
 void kbi_signal_returns_idle(struct kbi_vp *vp, void *context)
@@ -262,7 +262,7 @@ static void on_kernel_thread_left(struct kbi_task *self)
 {
 	claim_blocked_signals(self, own_calls);
 	kbi_signal_kernel_mask(kbi_signal_closed);
-	kbi_signal_look_after(&kbi_spare_bodies[kbi_thread_of(self)->body]);
+	kbi_signal_look_after(&kbi_workers[kbi_thread_of(self)->worker]);
 }
 
 /* Called in the tick's handler when self, which the tick had switched away, resumes. Signals sent
@@ -316,7 +316,7 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	a_store_rlx(&grown[vp->id], 0);
 	if (mask)
-		kbi_signal_look_after(vp->body);
+		kbi_signal_look_after(vp->worker);
 	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
 	/* ATTENTION's handler is returned to; further signals of that number must not pile up */
 	mask |= attention;
@@ -345,11 +345,11 @@ void kbi_signal_start(void)
 	for (unsigned i = 0; i < KBI_MAX_VPS; i++)
 		a_store_rlx(&kbi_signal_vp_mask[i], base_mask);
 	/* before that, a handler would find a kernel thread that runs no thread */
-	kbi_spare_adopted = on_vp_adopted;
+	kbi_worker_adopted = on_vp_adopted;
 	kbi_preempt_is_shared = true;
 	kbi_signal_adopt_handlers();
 	kbi_sys(SYS_sigaltstack, NULL, &alternate);
-	kbi_body_open = true;
+	kbi_worker_open = true;
 	kbi_signal_take_early();
 	kbi_signal_kernel_mask(base_mask); /* the tick comes to this kernel thread, too */
 }
@@ -380,7 +380,7 @@ void kbi_signal_started(void)
 	kbi_handoff_takes = on_vp_takeover;
 	kbi_handoff_departs = on_thread_departure;
 	kbi_preempt_returns = on_tick_return;
-	kbi_warden_knock = kbi_signal_knock;
+	kbi_supervisor_kick = kbi_signal_knock;
 	if (base_mask || kbi_signal_any_handler())
 		kbi_signal_need_post();
 }

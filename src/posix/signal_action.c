@@ -13,12 +13,12 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "core/body_process.h"
 #include "core/contain.h"
 #include "core/dump.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
-#include "core/solo.h"
+#include "core/process.h"
+#include "core/single_threaded.h"
 #include "core/wait.h"
 #include "os/context.h"
 #include "os/sys.h"
@@ -193,7 +193,7 @@ static void run_light_handler(struct kbi_task *self, int sig, siginfo_t *info, v
 {
 	struct running r __attribute__((cleanup(on_handler_unwound))) = { .sig = sig, .info = info,
 		.context = context };
-	const struct kbi_body *body = self->vp ? self->vp->body : NULL;
+	const struct kbi_worker *worker = self->vp ? self->vp->worker : NULL;
 	struct action is = action_of(sig);
 	stack_t alternate = kbi_posix_me.alternate;
 	uint64_t before = a_load_rlx(kbi_signal_mask(self)),
@@ -234,7 +234,7 @@ static void run_light_handler(struct kbi_task *self, int sig, siginfo_t *info, v
 	kbi_np_leave(self);
 	/* the handler interrupted a call that the VP was taken from: the interrupted code expects to be
 	 * on a VP */
-	if (body && !self->vp)
+	if (worker && !self->vp)
 		kbi_handoff_end_found(self);
 	kbi_np_enter(self);
 	prepare_handler_return(self, context, before);
@@ -291,7 +291,7 @@ static bool is_inside_library(struct kbi_task *self, int sig, const void *contex
 {
 	if (!self->vp)
 		return false;
-	if (a_load_rlx(&kbi_solo.busy))
+	if (a_load_rlx(&kbi_single_threaded.busy))
 		return true;
 	if (sig == SIGABRT)
 		return false;
@@ -406,7 +406,7 @@ static bool is_tick(struct kbi_task *self, const siginfo_t *info)
 	if (!untold && info->si_pid != getpid() && !kbi_sys_from.processes)
 		return false;
 	return self ? self->vp || kbi_handoff_is_away(kbi_thread_of(self)) :
-		kbi_body_of_tid(kbi_sys_gettid()) != NULL;
+		kbi_worker_of_tid(kbi_sys_gettid()) != NULL;
 }
 
 /* Tests whether the signal is for this thread only: the kernel has sent it to the calling thread,

@@ -6,14 +6,14 @@
  * system call that is a cancellation point, or is asynchronous, and then unwinds it. At most two of
  * these signals are on their way to a kernel thread, one sent and one from a timer: they queue, and
  * a thread that does nothing but handle them would not get out of the library.
- * Callers: the kernel; kbi_signal_knock: this family, posix/cancel, core/warden. Runs on the
+ * Callers: the kernel; kbi_signal_knock: this family, posix/cancel, core/supervisor. Runs on the
  * interrupted thread's stack. May switch in errands and in the program's handlers. */
 #include "posix/signal_priv.h"
 
 #include <string.h>
 #include <ucontext.h>
 
-#include "core/body_children.h"
+#include "core/process_children.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "os/lock.h"
@@ -25,16 +25,16 @@
 enum { ATTENTION = 32, RETRY_NS = 200000 };
 /* bytes from the first instruction of libc's return trampoline to the second, x86-64 */
 enum { RETURN = 7 };
-enum { SENT = 1, TIMED = 2 }; /* bits of a body's `attention` */
+enum { SENT = 1, TIMED = 2 }; /* bits of a worker's `attention` */
 
 static struct kbi_kaction libcs; /* libc's action; constant once installed */
 /* 0: no, 1: being installed, 2: yes, 3: libc has no handler. acquires: partner is the release in
  * kbi_lock_tell (kbi_signal_listen) */
 static a32 installed;
 
-static struct kbi_body *my_body(void)
+static struct kbi_worker *my_worker(void)
 {
-	return kbi_body_of_tid(kbi_sys_gettid());
+	return kbi_worker_of_tid(kbi_sys_gettid());
 }
 
 /* Tests whether a program's handler has returned to libc's two instructions, but not yet to the
@@ -69,8 +69,8 @@ static bool is_outside(struct kbi_task *self, const void *context)
 }
 
 /* Tests whether the interrupted code may be left: it is the program's or libc's, on its own thread.
- * b: my_body(). */
-static bool may_leave(struct kbi_task *self, const struct kbi_body *b, const void *context)
+ * b: my_worker(). */
+static bool may_leave(struct kbi_task *self, const struct kbi_worker *b, const void *context)
 {
 	if (self && kbi_handoff_is_away(kbi_thread_of(self)))
 		return is_outside(self, context) ||
@@ -83,14 +83,14 @@ static bool may_leave(struct kbi_task *self, const struct kbi_body *b, const voi
 
 /* Tests and notes that a signal is on its way to b. The caller has stored what the signal is
  * for. */
-static bool mark_attention_coming(struct kbi_body *b, uint32_t how)
+static bool mark_attention_coming(struct kbi_worker *b, uint32_t how)
 {
 	/* acquire and release: partner is clear_attention_coming. Either its caller looks after
 	 * this, or this sends another */
 	return b && (a_or_acqrel(&b->attention, how) & how);
 }
 
-static void clear_attention_coming(struct kbi_body *b, uint32_t how)
+static void clear_attention_coming(struct kbi_worker *b, uint32_t how)
 {
 	if (b)
 		a_and_acqrel(&b->attention, ~how);
@@ -98,7 +98,7 @@ static void clear_attention_coming(struct kbi_body *b, uint32_t how)
 
 /* Sends the signal again after RETRY_NS: the thread leaves our library soon, perhaps without a
  * suspension. */
-static void resend_attention_later(struct kbi_body *b)
+static void resend_attention_later(struct kbi_worker *b)
 {
 	struct itimerspec soon = { .it_value = { 0, RETRY_NS } };
 	struct sigevent e;
@@ -178,7 +178,7 @@ static void return_with_mask(struct kbi_task *self, void *context)
 /* Does everything for a lightweight thread outside the library but take its signals. */
 static void serve_attention(struct kbi_task *self, void *context)
 {
-	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
+	const struct kbi_worker *b = self->vp ? self->vp->worker : NULL;
 
 	return_with_mask(self, context);
 	if (kbi_likely(!has_errand() && !kbi_cancel_pending()))
@@ -189,7 +189,7 @@ static void serve_attention(struct kbi_task *self, void *context)
 		return;
 	unblock_in_handler(context);
 	kbi_signal_pin();
-	if (self->vp && self->vp->body != b) {
+	if (self->vp && self->vp->worker != b) {
 		return_with_mask(self, context);
 		kbi_signal_returns_on(self, context);
 	}
@@ -265,7 +265,7 @@ static void take_signals(struct kbi_task *self, siginfo_t *info, void *context)
 static bool answer_attention(siginfo_t *info, void *context, bool settled)
 {
 	struct kbi_task *self = kbi_self_raw();
-	struct kbi_body *b = my_body();
+	struct kbi_worker *b = my_worker();
 	struct kbi_vp *vp = kbi_signal_idle_vp(self);
 	int saved = errno;
 	bool takes = false;
@@ -367,12 +367,12 @@ void kbi_signal_listen(void)
 void kbi_signal_knock_later(void)
 {
 	if (a_load_acq(&installed) == 2)
-		resend_attention_later(my_body());
+		resend_attention_later(my_worker());
 }
 
 int kbi_signal_knock(int tid)
 {
-	struct kbi_body *b = kbi_body_of_tid(tid);
+	struct kbi_worker *b = kbi_worker_of_tid(tid);
 
 	if (a_load_acq(&installed) != 2 || mark_attention_coming(b, SENT) ||
 		kbi_sys_signal(tid, ATTENTION) != -EAGAIN)

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "core/body_fork.h"
+#include "core/process_fork.h"
 #include "core/wait.h"
 #include "os/sys.h"
 
@@ -102,7 +102,7 @@ static struct leave begin_exec(void)
 	l.c = collect_carried(kbi_thread_of(self), l.mask);
 	set_mask(l.mask & ~kbi_signal_never()); /* a tick must not wait for the new program */
 	if (kbi_sys_from.processes) {
-		kbi_body_fork_execs = send_carried;
+		kbi_process_fork_execs = send_carried;
 		a_store_rel(&to_carry, l.c); /* release: partner is the acquire in send_carried */
 	} else {
 		send_all(l.c);

@@ -5,20 +5,21 @@
  * thread lets through goes back to the kernel. Signals that a handler finds on the wrong thread
  * come to the dispatcher, too. It is started when the program has a handler or changes a mask.
  * Callers: this family, sigwait, cputimer, deputy, listing. Runs on its own kernel thread, which
- * only wakes threads: these go on alone beside it (core/solo). A handler that nevertheless runs on
- * it is on a foreign kernel thread from its first use of an object. No locks. */
+ * only wakes threads: these go on alone beside it (core/single_threaded). A handler that
+ * nevertheless runs on it is on a foreign kernel thread from its first use of an object. No
+ * locks. */
 #include "posix/signal_priv.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/body_process.h"
-#include "core/body_thread.h"
 #include "core/dump.h"
 #include "core/handoff.h"
 #include "core/preempt.h"
+#include "core/process.h"
 #include "core/wait.h"
+#include "core/worker_thread.h"
 #include "os/sys.h"
 
 /* signals that the dispatcher waits for: never fewer than threads let through. acquires: partner is
@@ -632,7 +633,7 @@ static KBI_NOINLINE void start_dispatcher(void)
 
 	kbi_signal_listen();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
-	if (kbi_body_kernel_thread(run_dispatcher, NULL))
+	if (kbi_worker_kernel_thread(run_dispatcher, NULL))
 		kbi_sys_message("no kernel thread for signals: those to the process may be late");
 	else
 		await_dispatcher();

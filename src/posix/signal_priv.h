@@ -16,7 +16,7 @@
 #include "posix/posix.h"
 
 #include "core/preempt.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/vp.h"
 #include "os/everywhere.h"
 #include "os/lock.h"
@@ -75,7 +75,7 @@ static inline int kbi_signal_tid(const struct kbi_vp *vp)
 }
 
 /* Returns the VP whose kernel thread is tid, or NULL. */
-struct kbi_vp *kbi_signal_body_of(int tid);
+struct kbi_vp *kbi_signal_worker_of(int tid);
 
 uint64_t kbi_signal_from_set(const sigset_t *set);
 void kbi_signal_to_set(sigset_t *set, uint64_t m);
@@ -177,7 +177,7 @@ void kbi_signal_call(bool on_alternate, const stack_t *s, void (*call)(void *), 
  * the alternate stack that the context then names, and the kernel thread gets its own again. */
 void kbi_signal_show_stack(void *context);
 void kbi_signal_take_stack(struct kbi_task *self, void *context);
-/* Adjusts the context: self is on another body than when the handler began. */
+/* Adjusts the context: self is on another worker than when the handler began. */
 void kbi_signal_returns_on(struct kbi_task *self, void *context);
 /* Tests whether the caller runs on its thread's alternate stack, as the kernel would answer. */
 bool kbi_signal_on_alternate(void);
@@ -195,15 +195,16 @@ static inline void kbi_signal_pin(void)
 		kbi_signal_run_errands(errand);
 }
 
-/* Leaves the section of core/solo that a fault interrupted (a mutex at an invalid address): the
- * caller leaves the fault's handler for good, so no code returns to the section. Only on a VP, so
- * that the section is the caller's own: a thread that is alone runs no other thread's section. */
+/* Leaves the section of core/single_threaded that a fault interrupted (a mutex at an invalid
+ * address): the caller leaves the fault's handler for good, so no code returns to the section. Only
+ * on a VP, so that the section is the caller's own: a thread that is alone runs no other thread's
+ * section. */
 static inline void kbi_signal_leaves_section(void)
 {
 	const struct kbi_task *self = kbi_self_raw();
 
-	if (kbi_unlikely(a_load_rlx(&kbi_solo.busy)) && self && self->vp && kbi_posix_me.in_handler)
-		kbi_solo_leave();
+	if (kbi_unlikely(a_load_rlx(&kbi_single_threaded.busy)) && self && self->vp &&
+		kbi_posix_me.in_handler) kbi_single_threaded_leave();
 }
 
 /* ---- signals of timers on their way: signal_overrun.c ---------------------------------------- */
@@ -310,7 +311,7 @@ void kbi_signal_has_come(int sig);
  * and came too late goes to the signal dispatcher. If a handler has run in between and moved the
  * caller to another kernel thread, the old one has been looked after, or is so now. */
 void kbi_signal_look_after_slow(void);
-static inline void kbi_signal_look_after(const struct kbi_body *b)
+static inline void kbi_signal_look_after(const struct kbi_worker *b)
 {
 	a_fence_sc(); /* partner: the fence in kbi_signal_send_to; the mask has been stored before */
 	if (kbi_unlikely(b && a_load_rlx(&b->posted)))
@@ -361,7 +362,7 @@ void kbi_signal_post_empty(struct kb_thread *t);
  * dispatcher yet. */
 bool kbi_signal_post_program(const siginfo_t *info);
 /* Where VPs are processes: returns the signals to the program that wait because no thread lets them
- * through. 0 where bodies are kernel threads. */
+ * through. 0 where workers are kernel threads. */
 uint64_t kbi_signal_at_post(void);
 /* Returns the mask in that line of a file of /proc; 0: not found. */
 uint64_t kbi_signal_listed(const char *path, const char *line);

@@ -7,15 +7,15 @@
 
 #include <sys/syscall.h>
 
-#include "core/body_thread.h"
 #include "core/handoff.h"
+#include "core/worker_thread.h"
 #include "os/sys.h"
 
 /* Tests whether kernel thread `on` does not let the signal through any more, or is no longer
  * t's. */
 static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
 {
-	const struct kbi_vp *vp = kbi_signal_body_of(on);
+	const struct kbi_vp *vp = kbi_signal_worker_of(on);
 
 	return vp ? a_load_rlx(&kbi_signal_vp_mask[vp->id]) & bit : kbi_handoff_tid(t) != on;
 }
@@ -27,13 +27,13 @@ static bool has_closed(const struct kb_thread *t, int on, uint64_t bit)
  * call belongs to that thread, and the call is to end, so no bit is needed there. */
 #define MERGED ((kbi_signal_bit(KBI_LIBC_LAST) << 1) - 1)
 
-static bool test_and_set_posted(struct kbi_body *b, int on, uint64_t bit)
+static bool test_and_set_posted(struct kbi_worker *b, int on, uint64_t bit)
 {
 	/* acquire and release: partner is the change in clear_posted_bit */
-	return b && (a_or_acqrel(&b->posted, bit) & bit & MERGED) && kbi_signal_body_of(on);
+	return b && (a_or_acqrel(&b->posted, bit) & bit & MERGED) && kbi_signal_worker_of(on);
 }
 
-static void clear_posted_bit(struct kbi_body *b, uint64_t bit)
+static void clear_posted_bit(struct kbi_worker *b, uint64_t bit)
 {
 	if (b)
 		a_and_acqrel(&b->posted, ~(bit & MERGED));
@@ -41,7 +41,7 @@ static void clear_posted_bit(struct kbi_body *b, uint64_t bit)
 
 void kbi_signal_has_come(int sig)
 {
-	clear_posted_bit(kbi_body_of_tid(kbi_sys_gettid()), kbi_signal_bit(sig));
+	clear_posted_bit(kbi_worker_of_tid(kbi_sys_gettid()), kbi_signal_bit(sig));
 }
 
 /* If the kernel thread no longer lets the signal through when it comes, the signal would wait until
@@ -54,7 +54,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 	struct kbi_signal_to whom)
 {
 	siginfo_t packed = *info;
-	struct kbi_body *b = kbi_body_of_tid(on);
+	struct kbi_worker *b = kbi_worker_of_tid(on);
 	uint64_t bit = kbi_signal_bit(info->si_signo);
 	long e;
 
@@ -105,7 +105,7 @@ static bool keep_signal_here(const siginfo_t *info, struct kbi_signal_to to)
 void kbi_signal_look_after_slow(void)
 {
 	static const struct timespec none;
-	struct kbi_body *b = kbi_body_of_tid(kbi_sys_gettid());
+	struct kbi_worker *b = kbi_worker_of_tid(kbi_sys_gettid());
 	uint64_t set, left;
 	struct kbi_signal_to to;
 	siginfo_t info;
@@ -152,7 +152,7 @@ static long send_to_own_tid(const siginfo_t *packed)
  * signal that another thread has sent comes first; if the other thread has only set the bit,
  * this waits until its signal is sent. A bit that stays set is stale: the sender was killed, or
  * the kernel has thrown the signal away because it was ignored for a moment. */
-static void await_posted_turn(struct kbi_task *self, struct kbi_body *b, uint64_t bit)
+static void await_posted_turn(struct kbi_task *self, struct kbi_worker *b, uint64_t bit)
 {
 	enum { PATIENCE = 100000000 }; /* ns */
 	uint64_t since = 0;
@@ -177,7 +177,7 @@ int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info)
 	enum { TRIES = 3 };
 	bool handled = kbi_signal_has_handler(info->si_signo), stays = handled && self->vp;
 	uint64_t bit = kbi_signal_bit(info->si_signo);
-	struct kbi_body *b = stays && (bit & MERGED) ? self->vp->body : NULL;
+	struct kbi_worker *b = stays && (bit & MERGED) ? self->vp->worker : NULL;
 	siginfo_t packed = *info;
 	long r;
 

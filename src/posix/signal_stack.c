@@ -15,7 +15,7 @@
 
 #include "arch/arch.h"
 #include "core/preempt.h"
-#include "core/spare.h"
+#include "core/worker_pool.h"
 #include "os/real.h"
 #include "os/lock.h"
 #include "os/plant.h"
@@ -261,10 +261,10 @@ void kbi_signal_show_stack(void *context)
 void kbi_signal_returns_on(struct kbi_task *self, void *context)
 {
 	stack_t *s = &((ucontext_t *)context)->uc_stack;
-	const struct kbi_body *b = self->vp ? self->vp->body : NULL;
+	const struct kbi_worker *b = self->vp ? self->vp->worker : NULL;
 
 	if (!b && kbi_handoff_is_away(kbi_thread_of(self)))
-		b = &kbi_spare_bodies[kbi_thread_of(self)->body];
+		b = &kbi_workers[kbi_thread_of(self)->worker];
 	if (!b)
 		return;
 	*s = (stack_t){ .ss_flags = SS_DISABLE };

@@ -5,8 +5,8 @@
  * Callers: programs. All may switch and are cancellation points. */
 #include "posix/call_priv.h"
 
-#include "core/body_clock.h"
-#include "core/body_process.h"
+#include "core/process_clock.h"
+#include "core/process.h"
 #include "core/slice.h"
 #include "core/yield.h"
 #include "posix/clock.h"
@@ -150,14 +150,14 @@ static int sleep_until_program_used(clockid_t clock, int flags, const struct tim
 	struct timespec *left)
 {
 	enum { LEAST = 1000000 };
-	enum kbi_body_clock kind = (enum kbi_body_clock)kbi_body_clock_of(clock);
-	uint64_t used = kbi_body_clock_read(kind), until;
+	enum kbi_process_clock kind = (enum kbi_process_clock)kbi_process_clock_of(clock);
+	uint64_t used = kbi_process_clock_read(kind), until;
 	int e = 0;
 
 	if (!kbi_posix_time_ok(t) || t->tv_sec < 0)
 		return EINVAL;
 	until = (flags & TIMER_ABSTIME ? 0 : used) + kbi_timer_ns(t->tv_sec, t->tv_nsec);
-	while ((used = kbi_body_clock_read(kind)) < until && !e) {
+	while ((used = kbi_process_clock_read(kind)) < until && !e) {
 		uint64_t least = (until - used) / kbi_process_most();
 
 		e = sleep_for_ns(least > LEAST ? least : LEAST);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/san.h"
-#include "core/body_process.h"
+#include "core/process.h"
 #include "os/fd.h"
 #include "os/lock.h"
 #include "os/random.h"

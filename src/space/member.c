@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/body_thread.h"
+#include "core/worker_thread.h"
 #include "os/fd.h"
 #include "os/real.h"
 #include "os/sys.h"
@@ -257,7 +257,7 @@ static int create_helper(uint64_t *thread, void *(*run)(void *), struct kb_space
 		return e;
 	}
 	a_add_rlx(&s->helpers, 1);
-	e = kbi_body_kernel_thread(run, s);
+	e = kbi_worker_kernel_thread(run, s);
 	if (e)
 		a_sub_rlx(&s->helpers, 1);
 	return e;

@@ -326,7 +326,7 @@ static void register_watch(struct kb_space *s, struct kbi_vp *vp, struct kbi_wat
 {
 	uint32_t number = vp->id % KBI_SPACE_VPS, place = w->task->index % KBI_MARKS;
 
-	w->tally = &desks[vp->id].waiting[s->number];
+	w->counter = &desks[vp->id].waiting[s->number];
 	w->boarded = use_board(s, vp);
 	kbi_domain_watch_add(vp, w, w->boarded ? &desks[vp->id].place[place] : NULL);
 	publish_waiter_how(how, w->boarded ?

@@ -71,8 +71,8 @@ static struct kbi_wnode *claim_locked(kb_cond_t *c, unsigned max)
 	return chain;
 }
 
-/* Takes the first waiter, NULL if there is none. In a solo section no waiter is on its way out: a
- * thread leaves inside np brackets, which end before another thread runs. */
+/* Takes the first waiter, NULL if there is none. In a single-threaded section no waiter is on its
+ * way out: a thread leaves inside np brackets, which end before another thread runs. */
 static inline struct kbi_wnode *claim_alone(kb_cond_t *c)
 {
 	struct kbi_waitq *q = cond_queue(c);
@@ -125,9 +125,9 @@ int kbi_cond_signal(kb_cond_t *c)
 		return 0;
 	self = kbi_waitq_self();
 	kbi_np_enter(self);
-	if (kbi_solo_enter(self)) {
+	if (kbi_single_threaded_enter(self)) {
 		n = claim_alone(c);
-		kbi_solo_leave();
+		kbi_single_threaded_leave();
 	} else {
 		n = claim_locked(c, 1);
 	}
@@ -191,7 +191,7 @@ static inline bool can_end(struct kbi_until until)
 }
 
 /* Queues w and unlocks the mutex. False: w is queued, but the mutex needs the general
- * unlock. In a solo section. */
+ * unlock. In a single-threaded section. */
 static inline bool enter_alone(kb_cond_t *c, struct waiter *w)
 {
 	a32 *lock = (a32 *)&w->w.m->word;
@@ -214,9 +214,9 @@ static inline uint32_t enter_and_unlock(kb_cond_t *c, struct waiter *w)
 {
 	bool done;
 
-	if (kbi_solo_enter(w->w.n.task)) {
+	if (kbi_single_threaded_enter(w->w.n.task)) {
 		done = enter_alone(c, w);
-		kbi_solo_leave();
+		kbi_single_threaded_leave();
 		if (kbi_likely(done))
 			return 0;
 	} else {

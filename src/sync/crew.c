@@ -9,9 +9,9 @@
 
 #include "base/option.h"
 #include "core/boot.h"
+#include "core/live_threads.h"
 #include "core/preempt.h"
 #include "core/run.h"
-#include "core/tally.h"
 #include "core/thread.h"
 #include "core/yield.h"
 #include "os/lock.h"
@@ -331,7 +331,7 @@ static void stop_looking(struct kbi_server *s)
 /* Returns how long a server without a task goes on looking, ns. */
 static uint64_t crew_patience(void)
 {
-	return kbi_vp_n == 1 || a_load_rlx(&kbi_crowd.crammed) ? 0 :
+	return kbi_vp_n == 1 || a_load_rlx(&kbi_idle_stats.oversubscribed) ? 0 :
 		(uint64_t)kbi_options.spin_us * 1000;
 }
 
@@ -424,8 +424,9 @@ static void leave_place(struct kbi_server *s)
 	stop_looking(s);
 	a_add_rlx(&kbi_crew.off, 1);
 	a_store_rel(&p->on, 0); /* release: pairs with the acquire in turn_on */
-	if (kbi_vp_n > 1 && a_load_rlx(&kbi_solo.has_barrier))
-		kbi_solo_barrier(); /* pairs with the compiler barrier in kbi_crew_is_wanted, after a put */
+	if (kbi_vp_n > 1 && a_load_rlx(&kbi_single_threaded.has_barrier))
+		kbi_single_threaded_barrier(); /* pairs with the compiler barrier in
+		                                * kbi_crew_is_wanted, after a put */
 	else
 		a_fence_sc(); /* sc: pairs with the fences in kbi_crew_is_wanted and kbi_crew_put_slow */
 	if (is_work_anywhere())
@@ -474,7 +475,7 @@ static void *run_crew_server(void *server)
 
 	s->task = self;
 	s->victim = (s->post->id + 1) % kbi_vp_n;
-	kbi_tally_serves(kbi_vps[s->post->id]);
+	kbi_live_threads_serves(kbi_vps[s->post->id]);
 	for (;;) {
 		begin_turn(s, self);
 		serve_found_work(s, self);

@@ -26,7 +26,7 @@
 
 #include "base/lane.h"
 #include "core/run.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "sync/group.h"
 
 /* A task. whose: a group, or a tagged object of another kind (kbi_crew_tag), with
@@ -100,8 +100,8 @@ static inline struct kbi_post *kbi_crew_post(const struct kbi_vp *vp)
 /* Returns whether a server must be called, after a task was put in. Law 1. */
 static inline bool kbi_crew_is_wanted(const struct kbi_post *post)
 {
-	if (kbi_likely(a_load_rlx(&kbi_solo.has_barrier)))
-		kbi_compiler_barrier(); /* pairs with kbi_solo_barrier in leave_place (crew.c) */
+	if (kbi_likely(a_load_rlx(&kbi_single_threaded.has_barrier)))
+		kbi_compiler_barrier(); /* pairs with kbi_single_threaded_barrier in leave_place (crew.c) */
 	else
 		a_fence_sc(); /* sc: pairs with the fence in leave_place */
 	if (kbi_unlikely(!a_load_rlx(&post->on)))
@@ -140,9 +140,9 @@ static inline bool kbi_crew_take(struct kbi_post *post, struct kbi_task *self, s
 {
 	bool got;
 
-	if (kbi_solo_enter(self)) {
+	if (kbi_single_threaded_enter(self)) {
 		got = kbi_lane_take(&post->lane, r, true);
-		kbi_solo_leave();
+		kbi_single_threaded_leave();
 		return got;
 	}
 	return kbi_lane_take(&post->lane, r, false);

@@ -446,7 +446,7 @@ int kb_mutex_destroy(kb_mutex_t *m)
 int kbi_mutex_lock(kb_mutex_t *m, struct kbi_until until)
 {
 	if (kbi_unlikely(!kbi_self_raw()))
-		kbi_solo_end();
+		kbi_single_threaded_end();
 	if (kbi_unlikely(!is_plain(m)))
 		return lock_owned(m, until);
 	return kbi_likely(grab_mutex(m, kbi_waitq_self(), 0)) ? 0 : lock_slow(m, until);
@@ -469,7 +469,7 @@ int kbi_mutex_trylock(kb_mutex_t *m)
 	struct kbi_task *self;
 
 	if (kbi_unlikely(!kbi_self_raw()))
-		kbi_solo_end();
+		kbi_single_threaded_end();
 	self = kbi_waitq_self();
 	if (kbi_unlikely(!is_plain(m)) && is_mutex_owner(m, self))
 		return lock_mutex_again(m, EBUSY);
@@ -488,7 +488,7 @@ int kb_mutex_trylock(kb_mutex_t *m)
 int kbi_mutex_unlock(kb_mutex_t *m)
 {
 	if (kbi_unlikely(!kbi_self_raw()))
-		kbi_solo_end();
+		kbi_single_threaded_end();
 	return kbi_likely(is_plain(m)) ? unlock_word(m) : unlock_owned(m);
 }
 

@@ -24,7 +24,7 @@ struct kbi_mutex_waiter {
 };
 
 /* The word. Every thread changes it by CAS from a value without QLOCK; the holder of QLOCK and a
- * solo section (core/solo) use plain stores.
+ * single-threaded section (core/single_threaded) use plain stores.
  *    LOCKED   held, or being handed over
  *    QLOCK    a thread works on the queue
  *    WAITERS  the queue is not empty
@@ -70,12 +70,12 @@ static inline bool kbi_mutex_quick_lock(kb_mutex_t *m, const struct kbi_task *se
 
 	if (kbi_unlikely(m->kind != KB_MUTEX_NORMAL || !self))
 		return false;
-	if (kbi_solo_enter(self)) {
+	if (kbi_single_threaded_enter(self)) {
 		/* acquire: pairs with the release in kbi_mutex_quick_unlock */
 		is_free = a_zero32_acq(word);
 		if (kbi_likely(is_free))
 			a_store_rlx(word, kbi_mutex_held_by(self));
-		kbi_solo_leave();
+		kbi_single_threaded_leave();
 		return is_free;
 	}
 	/* acquire: pairs with the release in kbi_mutex_quick_unlock and in kbi_waitq_unlock */
@@ -91,13 +91,13 @@ static inline bool kbi_mutex_quick_unlock(kb_mutex_t *m, const struct kbi_task *
 
 	if (kbi_unlikely(m->kind != KB_MUTEX_NORMAL || !self))
 		return false;
-	if (kbi_solo_enter(self)) {
+	if (kbi_single_threaded_enter(self)) {
 		is_held = kbi_mutex_is_only_locked(a_load_rlx(word));
 		/* release: pairs with the acquire in kbi_mutex_quick_lock, also after
-		 * the solo phase has ended */
+		 * the single-threaded phase has ended */
 		if (kbi_likely(is_held))
 			a_store_rel(word, 0);
-		kbi_solo_leave();
+		kbi_single_threaded_leave();
 		return is_held;
 	}
 	held = kbi_mutex_held_by(self);

@@ -24,7 +24,7 @@
 #define KBI_WAITQ_H
 
 #include "core/domain.h"
-#include "core/solo.h"
+#include "core/single_threaded.h"
 #include "core/timer.h"
 #include "core/wait.h"
 

@@ -1,4 +1,4 @@
-/* core/handoff, core/spare: the option spares bounds the kernel threads; beyond it threads wait for
+/* core/handoff, core/worker_pool: the option spares bounds the kernel threads; beyond it threads wait for
  * each other, with a single clear line, and all threads end. Surplus idle workers end after
  * spare_ms, but for one. A process for each of these tests.
  * matrix: vps=1,2 sched=rotator
@@ -108,7 +108,7 @@ static void ending(void *unused)
 		kb_sleep(20000000);
 		n = kernel_threads();
 		if (n <= before + 4 + SANITIZERS)
-			return; /* the lookout stays, the nursery, an idle worker, and the first kernel thread
+			return; /* sysmon stays, the worker maker, an idle worker, and the first kernel thread
 			         * of all */
 	}
 	fprintf(stderr, "%u kernel threads are left\n", n);

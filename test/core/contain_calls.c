@@ -1,4 +1,4 @@
-/* core/revive, os/trace: with the option on_kill=spare the processes of a program are killed while
+/* core/respawn, os/trace: with the option on_kill=spare the processes of a program are killed while
  * its threads make libc's system calls. Each call is made once, and its result is right: not its
  * number, which is in the register after a call that was refused (libcalls=dispatch) when the
  * process was killed before it knew.

@@ -1,4 +1,4 @@
-/* core/body_birth: with the option on_kill=spare the processes of a program are killed while its
+/* core/process_birth: with the option on_kill=spare the processes of a program are killed while its
  * threads have the supervisor make children, with a copy of the memory and with the memory itself.
  * Each child is made once, has the earlier contents of memory, and ends as it is meant to, unless
  * the killer took it for a virtual processor.

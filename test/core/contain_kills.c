@@ -1,4 +1,4 @@
-/* core/contain, core/revive: processes of a program are killed at random while 1000 threads ring,
+/* core/contain, core/respawn: processes of a program are killed at random while 1000 threads ring,
  * allocate, lock and print; also twice, at once, and their successors. No thread hangs, nothing
  * that survives is damaged, a kill loses at most a single thread. The time from a kill until its
  * successor goes on is measured.

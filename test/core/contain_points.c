@@ -1,4 +1,4 @@
-/* core/warden, core/revive and all that they interrupt: a process that is a virtual processor is
+/* core/supervisor, core/respawn and all that they interrupt: a process that is a virtual processor is
  * killed in front of each store that an operation of the library makes, in turn, and its successor
  * perhaps a few stores later. A thread that waits for the operation gets its result, at most the
  * thread that ran is lost for each kill, and every object can be used.

@@ -1,4 +1,4 @@
-/* core/contain, core/revive: with the option on_kill=spare the processes of a program are killed
+/* core/contain, core/respawn: with the option on_kill=spare the processes of a program are killed
  * while main and other threads compute in the program's own code, and no thread is lost: each goes
  * on where it was.
  * matrix: none

@@ -1,4 +1,4 @@
-/* core/body_children, core/revive: processes of a program are killed while its threads wait for any
+/* core/process_children, core/respawn: processes of a program are killed while its threads wait for any
  * child. There is none: killed processes that are not reaped yet are not to be waited for.
  * matrix: none
  * body: thread (it chooses by itself) */

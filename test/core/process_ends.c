@@ -1,4 +1,4 @@
-/* core/body_process: a program whose virtual processors are processes looks like a single process:
+/* core/process: a program whose virtual processors are processes looks like a single process:
  * its number, its exit status, signals, children; and it ends as a single process, whichever of its
  * processes is killed.
  * matrix: none

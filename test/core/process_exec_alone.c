@@ -1,4 +1,4 @@
-/* core/body_process: a program whose virtual processors are processes executes another program at
+/* core/process: a program whose virtual processors are processes executes another program at
  * any moment of their making, while more of them are being made, too: the next program has none of
  * them, for it has no children.
  * matrix: none

@@ -1,4 +1,4 @@
-/* core/body_fork, os/memory_leave: a child of fork has a copy of all memory of the program, at the
+/* core/process_fork, os/memory_leave: a child of fork has a copy of all memory of the program, at the
  * same addresses; it goes on as any child does, while the program's threads allocate and fork, too.
  * matrix: none
  * body: thread (it chooses by itself) */

@@ -1,4 +1,4 @@
-/* core/body_fork: two threads whose virtual processors are processes fork at the same time, by the
+/* core/process_fork: two threads whose virtual processors are processes fork at the same time, by the
  * system call, so without libc's lock, which orders forks. A fork does not wait for the program's
  * descriptors in the other fork's child: both return while both children live.
  * matrix: none

@@ -1,4 +1,4 @@
-/* core/body_process: lightweight threads, some with TLS of their own, make and join kernel threads
+/* core/process: lightweight threads, some with TLS of their own, make and join kernel threads
  * on a virtual processor that is a process. All of them wait for libc's lock of its stacks, and a
  * thread without TLS of its own keeps the virtual processor meanwhile: a thread that has left it,
  * and is woken by libc, must not have to wait for it while the lock is free.

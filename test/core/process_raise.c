@@ -1,4 +1,4 @@
-/* core/body_thread: a signal that a thread sends to itself (raise, pthread_kill, abort) runs its
+/* core/worker_thread: a signal that a thread sends to itself (raise, pthread_kill, abort) runs its
  * handler before the call returns, on whichever virtual processor the thread is; a signal that it
  * sends to the program (kill) runs it soon. With kernel threads only the first virtual processor
  * lets such signals through (kochab.h).

@@ -1,4 +1,4 @@
-/* core/body_process: where virtual processors cannot be processes, because libc's code is to be
+/* core/process: where virtual processors cannot be processes, because libc's code is to be
  * written to and may not be, or the system has no processes left, a message says so, nothing is
  * left behind, and the program goes on as a single process.
  * matrix: none

@@ -1,4 +1,4 @@
-/* core/body_children, core/warden: a thread that waits for any child hears of it though a process
+/* core/process_children, core/supervisor: a thread that waits for any child hears of it though a process
  * of the runtime's was stopped and continued from outside, which the kernel reports to the same
  * parent. The supervisor answers meanwhile.
  * matrix: none

@@ -1,4 +1,4 @@
-/* core/nursery: a thread blocks in the kernel while it holds the lock of the program's allocator,
+/* core/worker_maker: a thread blocks in the kernel while it holds the lock of the program's allocator,
  * and goes on after another thread has run. No kernel thread can be made meanwhile, because that
  * allocates: a kernel thread is kept ready. Other threads want the lock at that time.
  * matrix: vps=1,2,4 sched=rotator,lb2,steal */

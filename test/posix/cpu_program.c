@@ -1,4 +1,4 @@
-/* core/body_clock: the program's CPU time is the sum of all its threads' times, on all kernel
+/* core/process_clock: the program's CPU time is the sum of all its threads' times, on all kernel
  * threads and processes that run them: clock_gettime, clock, times, getrusage, sleeping on the
  * clock, timers and interval timers on the clock. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* core/body_process under the drop-in: a program that has a signalfd when its first thread is
+/* core/process under the drop-in: a program that has a signalfd when its first thread is
  * created keeps kernel threads, prints a line with the reason, and reads its signals. A program
  * that asks for a signalfd later gets an error.
  * matrix: run-only

@@ -1,4 +1,4 @@
-/* core/body_fork: a program that gives up all files (Landlock) before its first thread runs its
+/* core/process_fork: a program that gives up all files (Landlock) before its first thread runs its
  * threads all the same, also where virtual processors would be processes, which need /proc. As xz
  * does. */
 #define _GNU_SOURCE

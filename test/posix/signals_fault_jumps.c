@@ -1,4 +1,4 @@
-/* core/solo: a mutex in memory that cannot be written; the handler of the fault jumps out of the
+/* core/single_threaded: a mutex in memory that cannot be written; the handler of the fault jumps out of the
  * lock, and the lock's unfinished work keeps no thread waiting: threads block in the kernel and the
  * rest go on. */
 #include "test.h"

@@ -1,4 +1,4 @@
-/* posix/signal kbi_signal_body_of: a thread that keeps its kernel thread keeps its mask, also where
+/* posix/signal kbi_signal_worker_of: a thread that keeps its kernel thread keeps its mask, also where
  * a signal comes at the end of its vfork, and the virtual processor that it had has no other kernel
  * thread yet. */
 #define _GNU_SOURCE
