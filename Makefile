@@ -300,7 +300,7 @@ NO_ENTRIES := --param tsan-instrument-func-entry-exit=0
 HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | sed -n '/Free Software/p' | grep -q . && \
 	$(CC) $(NO_ENTRIES) -include features.h -dM -E -x c /dev/null 2>/dev/null | sed -n 's/^.define __GLIBC__ .*/yes/p')))
 OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
-	$(O)/src/os/everywhere.c.o,$(OBJ_core)))
+	$(O)/src/os/broadcast.c.o,$(OBJ_core)))
 $(O)/points/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  points $<"

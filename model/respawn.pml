@@ -2,8 +2,8 @@
  * that is made in every process is made by each of them before the caller goes on, the lock round such calls has one
  * holder, and nobody waits for ever.
  *
- * Mirrors: os/everywhere.c kbi_everywhere, make_call_in_others, kbi_everywhere_answer, lock_calls,
- * kbi_everywhere_act_for, kbi_everywhere_succeed, kbi_everywhere_excuse; core/respawn.c kbi_respawn; core/supervisor.c
+ * Mirrors: os/broadcast.c kbi_broadcast, make_call_in_others, kbi_broadcast_answer, lock_calls,
+ * kbi_broadcast_act_for, kbi_broadcast_succeed, kbi_broadcast_excuse; core/respawn.c kbi_respawn; core/supervisor.c
  * handle_stops_in_wait.
  * A process is what its registers and memory maps say: `pc` (the process's own steps, kept over a kill) and `has` (how
  * many calls its maps have seen). The successor goes on at the same step with the supervisor's maps.

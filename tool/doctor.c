@@ -25,8 +25,8 @@
 #include "base/base.h"
 #include "base/option.h"
 #include "os/cpu.h"
-#include "os/libwant.h"
-#include "os/libway.h"
+#include "os/intercept_wanted.h"
+#include "os/intercept.h"
 #include "os/segment.h"
 #include "os/newer.h"
 #include "os/sys.h"
@@ -227,11 +227,11 @@ static long take_over(long nr, long a[6], const uintptr_t *frame)
 
 struct tried {
 	const char *why; /* NULL: it works; the child has the parent's texts at the same places */
-	struct kbi_libsite_counts counts;
+	struct kbi_intercept_counts counts;
 };
 
 /* Runs in a child: intercepts libc's calls there, and makes a call. */
-static void try_in_child(const struct kbi_libway *w, int fd)
+static void try_in_child(const struct kbi_intercept_way *w, int fd)
 {
 	struct tried t;
 
@@ -245,7 +245,7 @@ static void try_in_child(const struct kbi_libway *w, int fd)
 	kbi_sys(SYS_exit_group, 0);
 }
 
-static struct tried try_way(const struct kbi_libway *w)
+static struct tried try_way(const struct kbi_intercept_way *w)
 {
 	struct tried t = { .why = "tried in a child, it ended that" };
 	int ends[2];
@@ -267,41 +267,41 @@ static struct tried try_way(const struct kbi_libway *w)
 }
 
 /* Returns whether the option libcalls permits the way. */
-static bool may_be_taken(const struct kbi_libway *w)
+static bool may_be_taken(const struct kbi_intercept_way *w)
 {
 	return kbi_options.libcalls == KBI_OPT_LIBCALLS_AUTO ||
-		kbi_options.libcalls == (unsigned)(w - kbi_libways) + 1;
+		kbi_options.libcalls == (unsigned)(w - kbi_intercept_ways) + 1;
 }
 
 /* Returns the way that would be taken, or NULL; *why: the first reason against it. */
-static const struct kbi_libway *check_ways(struct tried *all, const char **why)
+static const struct kbi_intercept_way *check_ways(struct tried *all, const char **why)
 {
-	const struct kbi_libway *taken = NULL;
+	const struct kbi_intercept_way *taken = NULL;
 
 	*why = NULL;
-	for (const struct kbi_libway *w = kbi_libways; w->name; w++) {
-		all[w - kbi_libways] = try_way(w);
+	for (const struct kbi_intercept_way *w = kbi_intercept_ways; w->name; w++) {
+		all[w - kbi_intercept_ways] = try_way(w);
 		if (!may_be_taken(w))
 			continue;
-		if (!all[w - kbi_libways].why)
+		if (!all[w - kbi_intercept_ways].why)
 			taken = taken ? taken : w;
 		else
-			*why = *why ? *why : all[w - kbi_libways].why;
+			*why = *why ? *why : all[w - kbi_intercept_ways].why;
 	}
 	return taken;
 }
 
 /* Prints a call that should be replaced but is not understood. */
-static void tell_passed(const struct kbi_libsite_passed *p)
+static void tell_passed(const struct kbi_intercept_passed *p)
 {
 	print_fact("    passed over", NO, "%s, at %s+%#lx: the kernel's, %s",
-		kbi_libwant_name(p->nr), p->module, (unsigned long)p->at,
+		kbi_intercept_wanted_name(p->nr), p->module, (unsigned long)p->at,
 		p->nr == SYS_rt_sigprocmask ?
 		"which changes the same mask but opens no signal of ours" :
 		"made for one process of several");
 }
 
-static void tell_way(const struct kbi_libway *w, const struct tried *t)
+static void tell_way(const struct kbi_intercept_way *w, const struct tried *t)
 {
 	char name[32], sites[96] = "";
 
@@ -311,7 +311,7 @@ static void tell_way(const struct kbi_libway *w, const struct tried *t)
 			": %u of %u system calls replaced, %u trapped, %u passed over", t->counts.replaced,
 			t->counts.seen, t->counts.trapped, t->counts.passed);
 	print_fact(name, t->why ? NO : YES, "%s%s", t->why ? t->why : "works", t->why ? "" : sites);
-	for (unsigned i = 0; i < t->counts.passed && i < KBI_LIBSITE_NAMED; i++)
+	for (unsigned i = 0; i < t->counts.passed && i < KBI_INTERCEPT_PATCH_NAMED; i++)
 		tell_passed(&t->counts.first[i]);
 }
 
@@ -319,9 +319,9 @@ static void tell_way(const struct kbi_libway *w, const struct tried *t)
  * space? */
 static bool check_processes(void)
 {
-	struct tried all[KBI_LIBWAYS];
+	struct tried all[KBI_INTERCEPT_WAYS];
 	const char *why;
-	const struct kbi_libway *taken = check_ways(all, &why);
+	const struct kbi_intercept_way *taken = check_ways(all, &why);
 	int fd = (int)syscall(SYS_memfd_create, "kochab-doctor", 1u);
 
 	if (fd >= 0)
@@ -333,8 +333,8 @@ static bool check_processes(void)
 	else
 		print_fact("process bodies", YES,
 			"libc's system calls are taken over by libcalls=%s", taken->name);
-	for (unsigned i = 0; i < KBI_LIBWAYS; i++)
-		tell_way(&kbi_libways[i], &all[i]);
+	for (unsigned i = 0; i < KBI_INTERCEPT_WAYS; i++)
+		tell_way(&kbi_intercept_ways[i], &all[i]);
 	return fd >= 0 && taken != NULL;
 }
 

@@ -30,7 +30,7 @@
 #include "mem/heap_door.h"
 #include "os/lock.h"
 #include "os/fd.h"
-#include "os/libway.h"
+#include "os/intercept.h"
 #include "os/module.h"
 #include "os/sys.h"
 
@@ -295,9 +295,9 @@ static void print_choices(void)
 	kbi_sys_message("%u virtual processors, scheduler %s, own TLS: %s%s%s", kbi_vp_n,
 			chosen_scheduler()->name,
 			kbi_tcb_available ? "yes" : "no", *why ? ", " : "", why);
-	if (kbi_libway_taken())
+	if (kbi_intercept_taken())
 		kbi_sys_message("libc's system calls are taken over by %s (option libcalls)",
-			kbi_libway_taken());
+			kbi_intercept_taken());
 }
 
 /* Returns the stage after a start with error e. Main may run on its virtual processor already, and

@@ -41,8 +41,8 @@
 #include "core/worker_thread.h"
 #include "core/yield.h"
 #include "mem/stack.h"
+#include "os/emulate.h"
 #include "os/endable.h"
-#include "os/libcall.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -600,7 +600,7 @@ static void reset_fork_child(void)
 
 /* ---- libc's locks ---------------------------------------------------------------------------- */
 
-/* Makes libc's futex calls where libc's system calls are ours (os/libcall): a thread that waits for
+/* Makes libc's futex calls where libc's system calls are ours (os/emulate): a thread that waits for
  * a lock or another event inside libc lends its VP. A thread without TLS of its own keeps its VP:
  * libc may hold an address in the VP's TLS meanwhile. A woken thread that must wait for its VP
  * wakes the next waiter, too: that waiter may have its VP with it, and libc wakes no other thread
@@ -622,7 +622,7 @@ static KBI_SWITCHER long wait_in_libc(const long a[6])
 
 void kbi_handoff_setup(void)
 {
-	kbi_libcall_futex = wait_in_libc;
+	kbi_emulate_futex = wait_in_libc;
 	kbi_lending_setup();
 	pthread_atfork(NULL, NULL, reset_fork_child);
 }

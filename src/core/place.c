@@ -13,7 +13,7 @@
 #include "base/cpulist.h"
 #include "base/option.h"
 #include "core/single_threaded.h"
-#include "os/heritage.h"
+#include "os/clone_attrs.h"
 #include "os/sys.h"
 
 a32 kbi_place_used;
@@ -40,7 +40,7 @@ static void note_fork_on_worker(void)
 	struct kbi_task *self = kbi_self_raw();
 
 	forks_on_worker = self && (self->vp || (kbi_thread_of(self)->worker &&
-						kbi_heritage_kind() == KBI_HERITAGE_COMMON));
+						kbi_clone_attrs_kind() == KBI_CLONE_ATTRS_COMMON));
 }
 
 static void leave_place_in_child(void)

@@ -2,7 +2,7 @@
  *
  * Start: main saves its context and leaves its kernel thread to the supervisor, which has a stack
  * and a TLS block in the space. From there every private mapping is moved into the space
- * (os/memory), libc's system calls are taken over (os/libcall), and the VPs are cloned: no
+ * (os/memory), libc's system calls are taken over (os/emulate), and the VPs are cloned: no
  * CLONE_VM, but the same descriptors and folder. Each has a stack and a TLS block from the space,
  * too. A process that needs another worker later clones it as a child of the supervisor.
  *
@@ -38,11 +38,11 @@
 #include "core/supervisor.h"
 #include "mem/heap_door.h"
 #include "mem/stack.h"
-#include "os/everywhere.h"
-#include "os/libcall.h"
-#include "os/libcall_lock.h"
-#include "os/libstub.h"
-#include "os/libway.h"
+#include "os/broadcast.h"
+#include "os/emulate.h"
+#include "os/emulate_lock.h"
+#include "os/intercept_stub.h"
+#include "os/intercept.h"
 #include "os/memory.h"
 #include "os/tcb.h"
 #include "os/trace.h"
@@ -92,10 +92,10 @@ static void wait_until_added(void)
 {
 	uint64_t mask;
 
-	for (unsigned n = 0; !kbi_everywhere_has_me(); n++)
+	for (unsigned n = 0; !kbi_broadcast_has_me(); n++)
 		kbi_sys_yield_to_holder(n);
-	kbi_everywhere_hold(&mask);
-	kbi_everywhere_release(mask);
+	kbi_broadcast_hold(&mask);
+	kbi_broadcast_release(mask);
 }
 
 static int run_process(void *arg)
@@ -107,7 +107,7 @@ static int run_process(void *arg)
 	kbi_tp_set(p->stack->tcb.tp);
 #endif
 	kbi_sys_die_with(kbi_supervisor.pid);
-	kbi_libway_here(p->by_worker);
+	kbi_intercept_here(p->by_worker);
 	kbi_supervisor_wait(p);
 	wait_until_added();
 	kbi_single_threaded_joins();
@@ -129,7 +129,7 @@ static int clone_process(struct kbi_process *p)
 	p->by_worker = kbi_sys(SYS_getpid) != kbi_supervisor.pid;
 	if (p->by_worker)
 		flags |= CLONE_PARENT;
-	return (int)kbi_libstub_process(run_process, p->stack->low + p->stack->size, flags, p,
+	return (int)kbi_intercept_stub_process(run_process, p->stack->low + p->stack->size, flags, p,
 		&p->pid);
 }
 
@@ -142,7 +142,7 @@ static long make_process(struct kbi_process *p)
 
 	if (pid < 0)
 		return pid;
-	kbi_everywhere_add((int)a_load_rlx(&p->pid));
+	kbi_broadcast_add((int)a_load_rlx(&p->pid));
 	if (!kbi_supervisor.first)
 		kbi_supervisor.first = (int)a_load_rlx(&p->pid);
 	return 0;
@@ -157,14 +157,14 @@ int kbi_process_start(void *(*fn)(void *), void *arg)
 
 	if (!s)
 		return EAGAIN;
-	kbi_everywhere_hold(&mask);
+	kbi_broadcast_hold(&mask);
 	p = kbi_supervisor_find(0);
 	if (p) {
 		*p = (struct kbi_process){ .stack = s, .fn = fn, .arg = arg,
-			.mask = mask & ~kbi_everywhere_faults() };
+			.mask = mask & ~kbi_broadcast_faults() };
 		e = make_process(p);
 	}
-	kbi_everywhere_release(mask);
+	kbi_broadcast_release(mask);
 	if (e)
 		kbi_process_stack_put(s);
 	return e ? EAGAIN : 0;
@@ -259,17 +259,17 @@ static void handle_process_end(int pid)
 
 	if (kbi_supervisor_saves(pid))
 		return;
-	others = kbi_everywhere_act_for(pid, &mask);
+	others = kbi_broadcast_act_for(pid, &mask);
 	p = kbi_supervisor_find(pid);
 	if (p && a_load_acq(&p->over)) { /* partner: the release in run_process */
 		s = p->stack;
 		kbi_process_clock_ends(pid);
 		a_store_rlx(&p->pid, 0);
 		kbi_process_clock_ends(0);
-		kbi_everywhere_remove(pid);
+		kbi_broadcast_remove(pid);
 	}
 	if (!others)
-		kbi_everywhere_release(mask);
+		kbi_broadcast_release(mask);
 	kbi_sys(SYS_wait4, pid, &status, __WALL, NULL);
 	if (s) {
 		kbi_process_stack_put(s);
@@ -346,11 +346,11 @@ static void handle_program_signal(int sig, siginfo_t *info)
 	void (*pass)(siginfo_t *) = (void (*)(siginfo_t *))(uintptr_t)a_load_acq(&process_pass);
 	uintptr_t action[4]; /* the kernel's struct: its first word is the handler */
 
-	if (sig == KBI_EVERYWHERE_SIGNAL) {
-		kbi_everywhere_answer();
+	if (sig == KBI_BROADCAST_SIGNAL) {
+		kbi_broadcast_answer();
 		while (!kbi_children_answer()) {
 			kbi_supervisor_reap(handle_process_end);
-			kbi_everywhere_answer();
+			kbi_broadcast_answer();
 		}
 		kbi_process_fork_answer();
 		kbi_supervisor_look();
@@ -439,7 +439,7 @@ void kbi_process_pass_by(void (*pass)(siginfo_t *))
 	/* release: partners are the acquires in handle_program_signal and kbi_process_passes */
 	a_store_rel(&process_pass, (void *)(uintptr_t)pass);
 	if (kbi_sys_from.processes) /* it decides again which signals it waits for */
-		kbi_sys(SYS_kill, kbi_supervisor.pid, KBI_EVERYWHERE_SIGNAL);
+		kbi_sys(SYS_kill, kbi_supervisor.pid, KBI_BROADCAST_SIGNAL);
 }
 
 bool kbi_process_passes(void)
@@ -451,7 +451,7 @@ bool kbi_process_passes(void)
  * until pass() is set, because no other thread is known yet. */
 static uint64_t signals_to_take(void)
 {
-	const uint64_t own = (uint64_t)1 << (SIGCHLD - 1) | (uint64_t)1 << (KBI_EVERYWHERE_SIGNAL - 1);
+	const uint64_t own = (uint64_t)1 << (SIGCHLD - 1) | (uint64_t)1 << (KBI_BROADCAST_SIGNAL - 1);
 
 	return kbi_process_passes() ? ~(uint64_t)0 : ~sup.mask | own;
 }
@@ -463,12 +463,12 @@ static KBI_NORETURN void run_supervisor(void)
 	siginfo_t info;
 	uint64_t set;
 
-	kbi_libway_not_here(); /* no signal is open for libc's sake either: a request must come out of
-	                        * the wait below */
+	/* no signal is open for libc's sake either: a request must come out of the wait below */
+	kbi_intercept_not_here();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &every, NULL, MASK_BYTES);
 	sup.instead[1] = ~(uint64_t)0;
 	/* for requests that came before: a handler does only a part of them */
-	kbi_sys(SYS_kill, kbi_supervisor.pid, KBI_EVERYWHERE_SIGNAL);
+	kbi_sys(SYS_kill, kbi_supervisor.pid, KBI_BROADCAST_SIGNAL);
 	for (;;) {
 		long sig;
 		bool ours;
@@ -514,20 +514,20 @@ static int prepare_supervisor(void)
 {
 	int e;
 
-	sup.why = !kbi_tcb_available ? kbi_tcb_why() : kbi_libcall_why_not();
+	sup.why = !kbi_tcb_available ? kbi_tcb_why() : kbi_emulate_why_not();
 	if (!sup.why)
 		sup.why = kbi_door_join();
 	if (sup.why)
 		return ENOTSUP;
-	kbi_libway_prepare();
+	kbi_intercept_prepare();
 	kbi_supervisor.most = kbi_vp_n + kbi_options.spares + MORE;
 	kbi_supervisor.process = kbi_sys_map(kbi_supervisor.most * sizeof *kbi_supervisor.process);
 	sup.stack = kbi_process_stack_take(kbi_vp_n);
 	sup.why = "the space is full";
 	e = kbi_supervisor.process &&
-		sup.stack ? kbi_everywhere_setup(kbi_supervisor.most + 1) : ENOMEM;
+		sup.stack ? kbi_broadcast_setup(kbi_supervisor.most + 1) : ENOMEM;
 	if (!e)
-		kbi_everywhere_add((int)kbi_sys(SYS_getpid));
+		kbi_broadcast_add((int)kbi_sys(SYS_getpid));
 	return e;
 }
 
@@ -535,14 +535,14 @@ static int prepare_supervisor(void)
  * the rseq area of a block that has no kernel thread. */
 static int convert_program(void)
 {
-	int e = kbi_libcall_take_over(&sup.why);
+	int e = kbi_emulate_take_over(&sup.why);
 
-	kbi_process_birth_setup(kbi_libway_stays() ? programs_sigchld : NULL);
+	kbi_process_birth_setup(kbi_intercept_stays() ? programs_sigchld : NULL);
 	if (!e)
 		e = kbi_memory_convert(&sup.why);
 	if (e)
 		return e;
-	kbi_libcall_lock_again();
+	kbi_emulate_lock_again();
 	kbi_supervisor.pid = (int)kbi_sys(SYS_getpid);
 	kbi_children_setup(kbi_supervisor.pid, is_worker_process);
 	kbi_process_fork_setup(kbi_supervisor.pid, end_others_for_exec);

@@ -2,18 +2,18 @@
  * make. Contract in process_birth.h.
  *
  * A thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record
- * (os/libstub), and goes to a stack in that record. The child goes on with these registers where
- * the call was made.
+ * (os/intercept_stub), and goes to a stack in that record. The child goes on with these registers
+ * where the call was made.
  *
  * With the caller's memory (vfork, posix_spawn) the calling process makes the child, and waits
  * until the child has executed a program or ended. Meanwhile all signals are blocked, as the kernel
- * would have it, but for os/everywhere's signal, because the other processes wait for its answer;
+ * would have it, but for os/broadcast's signal, because the other processes wait for its answer;
  * and nothing lies on the caller's stack, which may be the child's. The kernel's own wait
  * (CLONE_VFORK) takes no signal.
  *
  * If the caller has a seccomp filter that no child may have, it asks the supervisor
- * (process_children): the child gets the rest of the caller's attributes (os/heritage). With memory
- * of its own (fork) the child copies the program's memory while all processes stand still
+ * (process_children): the child gets the rest of the caller's attributes (os/clone_attrs). With
+ * memory of its own (fork) the child copies the program's memory while all processes stand still
  * (process_fork). With the caller's memory it gets the supervisor's, which is the same memory. A
  * thread with an identity of its own is refused: its children would have another identity.
  *
@@ -29,10 +29,10 @@
 #include "arch/arch.h"
 #include "core/process_children.h"
 #include "core/process_fork.h"
-#include "os/everywhere.h"
-#include "os/heritage.h"
-#include "os/libsignal.h"
-#include "os/libstub.h"
+#include "os/broadcast.h"
+#include "os/clone_attrs.h"
+#include "os/intercept_signal.h"
+#include "os/intercept_stub.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -40,12 +40,12 @@ enum { FLAGS, OWN_STACK, PARENT_TID, CHILD_TID, TLS, ARGUMENTS = 6 }; /* clone's
 enum { WAITS = 32768, BEGINS = 16384 /* bytes of stacks */, MASK_BYTES = 8 };
 
 struct birth {
-	struct kbi_libstub_call_apart call;   /* the caller's */
-	struct kbi_libstub_call_apart childs; /* where the child goes on */
+	struct kbi_intercept_stub_call_apart call; /* the caller's */
+	struct kbi_intercept_stub_call_apart childs; /* where the child goes on */
 	struct birth *next;                   /* constant once b is in the list */
 	long arg[ARGUMENTS];                  /* clone's arguments, whatever function was called */
 	void *tp;
-	struct kbi_heritage heritage;
+	struct kbi_clone_attrs attrs;
 	bool sealed; /* the caller's other attributes cannot be given to a child */
 	uint64_t sigchld[4];                  /* the program's action in the kernel's form */
 	a32 begun;                            /* the child does not need `childs` any more */
@@ -57,7 +57,7 @@ static const uint64_t *(*programs_sigchld)(void); /* NULL: callers make the chil
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static long make_child_and_wait(struct kbi_libstub_call_apart *call);
+static long make_child_and_wait(struct kbi_intercept_stub_call_apart *call);
 
 static struct birth *new_birth_record(void)
 {
@@ -82,8 +82,8 @@ static struct birth *take_birth_record(void)
 	for (struct birth *b = a_load_acq(&records); b; b = b->next) {
 		uint32_t no = 0;
 
-		/* acquire: partners are the store of 0 in kbi_libstub_go, and the kernel's store at the
-		 * child's end */
+		/* acquire: partners are the store of 0 in kbi_intercept_stub_go, and the kernel's store at
+		 * the child's end */
 		if (!a_load_rlx(&b->call.used) && !a_load_acq(&b->call.tid) &&
 		    a_cas_acq(&b->call.used, &no, 1))
 			return b;
@@ -114,7 +114,7 @@ static long refuse_odd_clone(void)
  * registers are kept when this returns. */
 static long on_child_call(long flags, long arg[6])
 {
-	const uint64_t every = ~kbi_everywhere_bit();
+	const uint64_t every = ~kbi_broadcast_bit();
 	uint64_t mask;
 	struct birth *b;
 
@@ -139,7 +139,7 @@ static long make_here(struct birth *b);
 static long make_by_supervisor(struct birth *b);
 
 /* Makes the child and waits for it, on the record's stack with signals blocked. */
-static long make_child_and_wait(struct kbi_libstub_call_apart *call)
+static long make_child_and_wait(struct kbi_intercept_stub_call_apart *call)
 {
 	struct birth *b = (struct birth *)call;
 	uint32_t tid;
@@ -165,10 +165,10 @@ static KBI_NOINLINE KBI_NORETURN void become_child(struct birth *b)
 	kbi_tp_set(b->tp);
 #endif
 	if (programs_sigchld) {
-		kbi_heritage_take(&b->heritage);
+		kbi_clone_attrs_take(&b->attrs);
 		kbi_sys(SYS_rt_sigaction, SIGCHLD, b->sigchld, NULL, MASK_BYTES);
 	}
-	kbi_libstub_go(&b->childs, 0, &b->begun);
+	kbi_intercept_stub_go(&b->childs, 0, &b->begun);
 }
 
 /* Begins a child with the caller's memory. */
@@ -179,7 +179,7 @@ static int run_sharing_child(void *birth)
 	if (b->arg[FLAGS] & CLONE_CHILD_SETTID)
 		*(int *)b->arg[CHILD_TID] = kbi_sys_gettid();
 	if (programs_sigchld)
-		kbi_libsignal_is_programs();
+		kbi_intercept_signal_is_programs();
 	become_child(b);
 }
 
@@ -219,7 +219,7 @@ static long make_as_supervisor(void *birth)
 	struct birth *b = birth;
 	long pid;
 
-	if (b->sealed || !kbi_heritage_is_mine(&b->heritage)) {
+	if (b->sealed || !kbi_clone_attrs_is_mine(&b->attrs)) {
 		kbi_sys_message("a thread with an identity or a filter of its own can make no process "
 				"where Kochab has a seccomp filter: EPERM");
 		return -EPERM;
@@ -236,12 +236,12 @@ static long make_as_supervisor(void *birth)
 
 static long make_by_supervisor(struct birth *b)
 {
-	kbi_heritage_read(&b->heritage);
+	kbi_clone_attrs_read(&b->attrs);
 	return kbi_children_make(make_as_supervisor, b);
 }
 
 void kbi_process_birth_setup(const uint64_t *(*sigchld)(void))
 {
 	programs_sigchld = sigchld;
-	kbi_libstub_child = on_child_call;
+	kbi_intercept_stub_child = on_child_call;
 }

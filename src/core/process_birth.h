@@ -1,7 +1,7 @@
 /* core/process_birth.h - children of the program where virtual processors are processes, made
  * elsewhere than in libc's own call: children whose caller waits until they have executed a
  * program; and all children if the calling process has a seccomp filter that no child may have
- * (kbi_libway_stays). The supervisor makes the latter.
+ * (kbi_intercept_stays). The supervisor makes the latter.
  * Callers: process. */
 #ifndef KBI_PROCESS_BIRTH_H
 #define KBI_PROCESS_BIRTH_H

@@ -14,10 +14,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "os/everywhere.h"
+#include "os/broadcast.h"
+#include "os/emulate.h"
 #include "os/fd.h"
-#include "os/libcall.h"
-#include "os/libway.h"
+#include "os/intercept.h"
 #include "os/lock.h"
 #include "os/sys.h"
 
@@ -32,7 +32,7 @@ static struct {
 	a32 changes;          /* waiting threads sleep on it */
 	/* the supervisor's: */
 	bool asked;           /* it was asked for a child, and has woken nobody since */
-	uint64_t last;        /* kbi_everywhere_last at its last wake-up */
+	uint64_t last;        /* kbi_broadcast_last at its last wake-up */
 	a32 state;            /* the asking thread sleeps on it */
 	/* the request and its answer */
 	long (*make)(void *);
@@ -156,7 +156,7 @@ void kbi_children_look(void)
  * forgotten a child. */
 void kbi_children_changed(void)
 {
-	uint64_t last = kbi_everywhere_last();
+	uint64_t last = kbi_broadcast_last();
 	bool quiet = children.asked && children.last == last;
 
 	children.asked = false;
@@ -209,7 +209,7 @@ static long be_answered(void)
 {
 	/* release: partner is the acquire in kbi_children_answer */
 	a_store_rel(&children.state, ASKED);
-	kbi_sys(SYS_kill, children.supervisor, KBI_EVERYWHERE_SIGNAL);
+	kbi_sys(SYS_kill, children.supervisor, KBI_BROADCAST_SIGNAL);
 	while (a_load_acq(&children.state) == ASKED) /* partner: the release in kbi_children_answer */
 		kbi_sys_futex_wait(&children.state, ASKED, NULL);
 	a_store_rlx(&children.state, IDLE);
@@ -220,7 +220,7 @@ static long be_answered(void)
 
 static uint64_t enter_child_request(void)
 {
-	uint64_t every = ~kbi_everywhere_bit(), mask;
+	uint64_t every = ~kbi_broadcast_bit(), mask;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &every, &mask, sizeof mask);
 	kbi_lock_take(&children.lock);
@@ -413,7 +413,7 @@ static long wait_for_child_change(const struct request *r)
  * left it. */
 static int group_of_children(void)
 {
-	return (int)kbi_sys(SYS_getpgid, kbi_libway_stays() ? children.supervisor : 0);
+	return (int)kbi_sys(SYS_getpgid, kbi_intercept_stays() ? children.supervisor : 0);
 }
 
 static long wait_by_pid(int pid, int *status, int options, struct rusage *usage)
@@ -438,12 +438,12 @@ void kbi_children_setup(int supervisor, bool (*ours)(int pid))
 {
 	children.supervisor = supervisor;
 	children.ours = ours;
-	kbi_libcall_wait = on_wait_call;
-	kbi_libcall_there = on_call_there;
+	kbi_emulate_wait = on_wait_call;
+	kbi_emulate_there = on_call_there;
 }
 
 void kbi_children_forget(void)
 {
-	kbi_libcall_wait = NULL;
-	kbi_libcall_there = NULL;
+	kbi_emulate_wait = NULL;
+	kbi_emulate_there = NULL;
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "core/supervisor.h"
-#include "os/libcall.h"
+#include "os/emulate.h"
 #include "os/sys.h"
 
 enum {
@@ -156,7 +156,7 @@ long kbi_process_clock_times(struct tms *to)
 	if (!kbi_sys_can_read(to, sizeof *to))
 		return -EFAULT;
 	/* the times of the program's children */
-	kbi_libcall_there(SYS_times, (const long[6]){ (long)&t });
+	kbi_emulate_there(SYS_times, (const long[6]){ (long)&t });
 	divide_cpu_time(&user, &system);
 	t.tms_utime = (clock_t)(user / (SECOND / HERTZ));
 	t.tms_stime = (clock_t)(system / (SECOND / HERTZ));

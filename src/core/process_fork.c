@@ -11,7 +11,7 @@
  * that can be seen before, such as a missing file or right, are returned; if the kernel refuses the
  * file afterwards the program is at its end.
  *
- * Runs inside libc's fork, on the caller's stack. No locks but os/everywhere's; does not switch. */
+ * Runs inside libc's fork, on the caller's stack. No locks but os/broadcast's; does not switch. */
 #include "core/process_fork.h"
 
 #include <errno.h>
@@ -25,10 +25,10 @@
 #include "base/atom.h"
 #include "core/process_children.h"
 #include "mem/heap_door.h"
-#include "os/everywhere.h"
-#include "os/heritage.h"
-#include "os/libcall.h"
-#include "os/libway.h"
+#include "os/broadcast.h"
+#include "os/clone_attrs.h"
+#include "os/emulate.h"
+#include "os/intercept.h"
 #include "os/maps.h"
 #include "os/memory_leave.h"
 #include "os/memory_marks.h"
@@ -102,8 +102,8 @@ static void split_process(void *arg)
 static void become_plain_process(void)
 {
 	kbi_door_shared(false);
-	kbi_libway_undo();
-	kbi_everywhere_forget();
+	kbi_intercept_undo();
+	kbi_broadcast_forget();
 }
 
 /* Makes the child while all processes stand still. Returns 0 in the child, which is by then a plain
@@ -149,10 +149,10 @@ static long on_fork_call(const long arg[6])
 		kbi_leave_drop(l);
 		return refuse_blind();
 	}
-	kbi_everywhere_stop(&mask);
+	kbi_broadcast_stop(&mask);
 	pid = fork_while_stopped(arg[FLAGS] | (parent ? CLONE_PARENT : 0), arg, l);
 	if (pid)
-		kbi_everywhere_release(mask);
+		kbi_broadcast_release(mask);
 	else
 		kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_BYTES);
 	kbi_leave_drop(l);
@@ -165,13 +165,13 @@ long kbi_process_fork_by_supervisor(const long arg[6])
 	uint64_t mask;
 	long pid = -ENOMEM;
 
-	if (!kbi_everywhere_try_stop(&mask))
+	if (!kbi_broadcast_try_stop(&mask))
 		return -EBUSY;
 	l = kbi_leave_prepare();
 	if (l)
 		pid = fork_while_stopped(arg[FLAGS], arg, l);
 	if (pid)
-		kbi_everywhere_release(mask);
+		kbi_broadcast_release(mask);
 	if (l)
 		kbi_leave_drop(l);
 	return pid;
@@ -196,8 +196,8 @@ void kbi_process_fork_alone(void)
 	kbi_leave_drop(l);
 	become_plain_process();
 	kbi_children_forget();
-	kbi_libcall_exec = NULL;
-	kbi_libcall_fork = NULL;
+	kbi_emulate_exec = NULL;
+	kbi_emulate_fork = NULL;
 }
 
 /* ---- exec ------------------------------------------------------------------------------------ */
@@ -206,7 +206,7 @@ static struct {
 	a32 asked;
 	long nr, arg[6];
 	uint64_t mask;
-	struct kbi_heritage heritage;
+	struct kbi_clone_attrs attrs;
 	bool given; /* the caller's heritage differs from the supervisor's */
 } exec;
 
@@ -235,12 +235,12 @@ static long refuse_sealed(void)
 
 static long on_exec_call(long nr, const long arg[6])
 {
-	const uint64_t every = ~kbi_everywhere_bit();
+	const uint64_t every = ~kbi_broadcast_bit();
 	long e = check_exec_file(nr, arg);
-	enum kbi_heritage_kind kind = kbi_heritage_kind();
+	enum kbi_clone_attrs_kind kind = kbi_clone_attrs_kind();
 	uint64_t mask;
 
-	if (!e && kind == KBI_HERITAGE_SEALED)
+	if (!e && kind == KBI_CLONE_ATTRS_SEALED)
 		e = refuse_sealed();
 	if (e)
 		return e;
@@ -250,10 +250,10 @@ static long on_exec_call(long nr, const long arg[6])
 		exec.nr = nr;
 		exec.mask = mask;
 		memcpy(exec.arg, arg, sizeof exec.arg);
-		exec.given = kind == KBI_HERITAGE_GIVEN;
-		kbi_heritage_read(&exec.heritage);
+		exec.given = kind == KBI_CLONE_ATTRS_GIVEN;
+		kbi_clone_attrs_read(&exec.attrs);
 		a_store_rel(&exec.asked, 2); /* partner: the acquire in kbi_process_fork_answer */
-		kbi_sys(SYS_kill, supervisor, KBI_EVERYWHERE_SIGNAL);
+		kbi_sys(SYS_kill, supervisor, KBI_BROADCAST_SIGNAL);
 	}
 	for (;;)
 		kbi_sys(SYS_ppoll, NULL, 0, NULL, NULL, MASK_BYTES);
@@ -271,7 +271,7 @@ void kbi_process_fork_answer(void)
 		return;
 	end_others();
 	if (exec.given)
-		kbi_heritage_take(&exec.heritage);
+		kbi_clone_attrs_take(&exec.attrs);
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &exec.mask, NULL, MASK_BYTES);
 	if (kbi_process_fork_execs)
 		kbi_process_fork_execs();
@@ -284,6 +284,6 @@ void kbi_process_fork_setup(int pid, void (*others)(void))
 {
 	supervisor = pid;
 	end_others = others;
-	kbi_libcall_exec = on_exec_call;
-	kbi_libcall_fork = on_fork_call;
+	kbi_emulate_exec = on_exec_call;
+	kbi_emulate_fork = on_fork_call;
 }

@@ -19,13 +19,13 @@
 #include "core/process_children.h"
 #include "core/process_clock.h"
 #include "core/supervisor.h"
-#include "os/everywhere.h"
-#include "os/libcall.h"
+#include "os/broadcast.h"
+#include "os/emulate.h"
 #include "os/sys.h"
 
 enum {
 	TIMERS = 256,
-	FIRST_ID = 1 << 30,     /* numbers of the program's timers on its clock; os/libcall has the
+	FIRST_ID = 1 << 30,     /* numbers of the program's timers on its clock; os/emulate has the
 	                         * lower numbers */
 	PROF_TIMER = TIMERS, USER_TIMER, ALL,  /* setitimer's timers, behind them */
 	SECOND = 1000000000,
@@ -152,7 +152,7 @@ static void unwatch_process(struct watcher *w)
 /* Sets the timer on a process's clock; span 0: none. */
 static void watch_process(struct watcher *w, int pid, enum kbi_process_clock kind, uint64_t span)
 {
-	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = KBI_EVERYWHERE_SIGNAL };
+	struct sigevent e = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = KBI_BROADCAST_SIGNAL };
 	struct itimerspec spec = { .it_value = kbi_sys_timespec(span) };
 
 	if (w->made && (!pid || pid != w->pid))
@@ -494,10 +494,10 @@ void kbi_process_timers_setup(int supervisor, void (*pass)(int sig, siginfo_t *i
 	take_itimer(ITIMER_PROF, KBI_PROCESS_CLOCK_PROF);
 	take_itimer(ITIMER_VIRTUAL, KBI_PROCESS_CLOCK_USER);
 	kbi_process_clock_begin(supervisor);
-	kbi_libcall_cpu = on_cpu_time_call;
+	kbi_emulate_cpu = on_cpu_time_call;
 }
 
 void kbi_process_timers_forget(void)
 {
-	kbi_libcall_cpu = NULL;
+	kbi_emulate_cpu = NULL;
 }

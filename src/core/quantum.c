@@ -11,8 +11,8 @@
  * code), and not in libc, the loader or a sanitizer, whose locks it may hold, unless it spins there
  * by sched_yield; on its own stack, with room for a frame. A thread that is hardly ever met there,
  * since it makes system call after system call, is left at the end of libc's function for the call,
- * or at its next call of ours; or when the function of libc's that it is in returns: os/plant puts
- * a return hook there.
+ * or at its next call of ours; or when the function of libc's that it is in returns: os/return_hook
+ * puts a return hook there.
  *
  * Threads that were switched away stand behind all other ready threads at the next quantum's end,
  * so that a thread that wakes up waits for a single quantum and not for a round of computing
@@ -43,7 +43,7 @@
 #include "core/yield.h"
 #include "os/context.h"
 #include "os/loader.h"
-#include "os/plant.h"
+#include "os/return_hook.h"
 #include "os/sys.h"
 
 enum {
@@ -459,7 +459,7 @@ static bool may_leave_here(const struct kbi_task *self, const void *context)
 		return true;
 	if (!(kbi_quantum_libcs && self->tp) && kbi_loader_is_held())
 		return false;
-	if (at && at == kbi_plant_place())
+	if (at && at == kbi_return_hook_place())
 		return true;
 	if (!at || kbi_context_may_leave(at))
 		return at;
@@ -482,15 +482,16 @@ static void hook_return(const struct kb_thread *t, const void *context)
 	uintptr_t *slot = kbi_context_slot(context);
 
 	if (slot)
-		kbi_plant(t, slot, t->stack ? (uintptr_t)t->stack->low : 0, t->stack ? t->stack->size : 0);
+		kbi_return_hook(t, slot, t->stack ? (uintptr_t)t->stack->low : 0,
+			t->stack ? t->stack->size : 0);
 }
 
 /* Returns the signal to send when the thread has come out; none if the request is not pending any
  * more. */
-static struct kbi_plant_signal signal_after_return(void)
+static struct kbi_return_hook_signal signal_after_return(void)
 {
 	struct kbi_task *self = kbi_self_raw();
-	struct kbi_plant_signal s = { 0 };
+	struct kbi_return_hook_signal s = { 0 };
 
 	if (!self || !self->vp || a_load_rlx(&self->np) || a_load_rlx(&self->vp->asked) != ASKED_SWITCH)
 		return s;
@@ -555,8 +556,8 @@ int kbi_quantum_start(void)
 		return 0;
 	kbi_context_learn();
 	kbi_context_frames_learn();
-	kbi_plant_learn();
-	kbi_plant_asks = signal_after_return;
+	kbi_return_hook_learn();
+	kbi_return_hook_asks = signal_after_return;
 	kbi_preempt_restart = restart_ended_call;
 	kbi_preempt_asked = obey_tick_request;
 	kbi_sysmon_quantum = (struct kbi_sysmon_duty){ scan_vp_turns, any_busy };

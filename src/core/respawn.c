@@ -3,7 +3,7 @@
  *
  * The killed process has stopped at its end and still has all its registers; it is let go when its
  * successor stands in its place. Between the two, no call that is made in every process
- * (os/everywhere) begins: it needs the lock, which the supervisor has; or the killed process itself
+ * (os/broadcast) begins: it needs the lock, which the supervisor has; or the killed process itself
  * had the lock, then the supervisor acts for it. A call that is under way does not wait for the
  * killed process: the successor is a copy of the supervisor, which has made that call.
  *
@@ -21,8 +21,8 @@
 #include "core/vp.h"
 #include "core/preempt.h"
 #include "mem/heap_door.h"
-#include "os/everywhere.h"
-#include "os/libway.h"
+#include "os/broadcast.h"
+#include "os/intercept.h"
 #include "os/real.h"
 #include "os/sys.h"
 #include "os/trace.h"
@@ -56,7 +56,7 @@ static int run_successor(void *unused)
 	if (!ss.ss_sp)
 		ss = (stack_t){ .ss_flags = SS_DISABLE };
 	kbi_sys_die_with(respawn.supervisor);
-	kbi_libway_here(false);
+	kbi_intercept_here(false);
 	kbi_single_threaded_joins();
 	kbi_sys(SYS_sigaltstack, &ss, NULL);
 	/* acquire: partner is the release in start_successor */
@@ -144,16 +144,16 @@ int kbi_respawn(int old, int supervisor)
 		return -EPERM;
 	respawn.supervisor = supervisor;
 	respawn.signal_stack = b ? b->signal_stack : NULL;
-	its = kbi_everywhere_act_for(old, &mask);
+	its = kbi_broadcast_act_for(old, &mask);
 	for (unsigned i = 0; (pid = start_successor()) == -EAGAIN && i < TRIES; i++)
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 	if (pid > 0) {
-		kbi_everywhere_succeed(old, pid);
+		kbi_broadcast_succeed(old, pid);
 		renumber_worker(b, old, pid);
 		kbi_door_renumber(old, pid);
 	}
 	if (!its)
-		kbi_everywhere_release(mask);
+		kbi_broadcast_release(mask);
 	return pid;
 }
 

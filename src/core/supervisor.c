@@ -1,7 +1,7 @@
 /* core/supervisor.c - the supervisor's care for the processes. Contract in supervisor.h. Signals
  * for a traced process come by way of the supervisor, which passes them on at once. A process that
  * is about to end because it was killed gets a successor (core/respawn). All this happens between
- * two waits on the supervisor's own stack; while it waits for the lock of os/everywhere it passes
+ * two waits on the supervisor's own stack; while it waits for the lock of os/broadcast it passes
  * signals on, because the lock's holder may wait for handlers. A process does nothing before it is
  * traced: a process that is killed before is started again. */
 #include "core/supervisor.h"
@@ -12,7 +12,7 @@
 
 #include "base/option.h"
 #include "core/respawn.h"
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/sys.h"
 #include "os/trace.h"
 
@@ -79,16 +79,16 @@ static struct kbi_trace_place *place_of_process(const struct kbi_process *p)
 	return &own.place[p - kbi_supervisor.process];
 }
 
-/* Answers os/everywhere while it waits: this process's signals are blocked. */
+/* Answers os/broadcast while it waits: this process's signals are blocked. */
 void kbi_supervisor_wait(struct kbi_process *p)
 {
 	const struct timespec nap = { 0, 1000000 };
 
 	if (own.traces)
-		kbi_sys(SYS_kill, kbi_supervisor.pid, KBI_EVERYWHERE_SIGNAL);
+		kbi_sys(SYS_kill, kbi_supervisor.pid, KBI_BROADCAST_SIGNAL);
 	/* acquire: partner is the release in set_traced */
 	while (own.traces && a_load_acq(&p->traced) == KBI_SUPERVISOR_NOT_YET) {
-		kbi_everywhere_answer();
+		kbi_broadcast_answer();
 		kbi_sys_futex_wait(&p->traced, KBI_SUPERVISOR_NOT_YET, &nap);
 	}
 	a_store_rlx(&p->begun, 1);
@@ -194,7 +194,7 @@ static bool respawn_process(struct kbi_process *p, int old)
 	kbi_trace_copy_signals(old, now);
 	if (kbi_supervisor_kick)
 		kbi_supervisor_kick(now);
-	p->unplaced = !kbi_respawn_go(old, now, place_of_process(p), KBI_EVERYWHERE_SIGNAL,
+	p->unplaced = !kbi_respawn_go(old, now, place_of_process(p), KBI_BROADCAST_SIGNAL,
 		&p->passed);
 	count_kill(old, since);
 	return true;
@@ -204,17 +204,17 @@ static bool respawn_process(struct kbi_process *p, int old)
 static bool restart_process(struct kbi_process *p, int old)
 {
 	uint64_t mask;
-	bool others = kbi_everywhere_act_for(old, &mask);
+	bool others = kbi_broadcast_act_for(old, &mask);
 	int now;
 
 	a_store_rlx(&p->traced, KBI_SUPERVISOR_NOT_YET);
 	now = own.start_again(p);
 	if (now > 0) {
-		kbi_everywhere_succeed(old, now);
+		kbi_broadcast_succeed(old, now);
 		renumber_process(p, old, now);
 	}
 	if (!others)
-		kbi_everywhere_release(mask);
+		kbi_broadcast_release(mask);
 	if (now > 0)
 		kbi_respawn_gone(old);
 	kbi_supervisor_look();
@@ -296,7 +296,7 @@ static void handle_stop(struct kbi_process *p, int pid, int status)
 		kbi_trace_stay(pid);
 		break;
 	case KBI_TRACE_END:
-		if (kbi_everywhere_waits_for_another(pid))
+		if (kbi_broadcast_waits_for_another(pid))
 			break;
 		handle_end(p, pid);
 		break;
@@ -322,7 +322,7 @@ static bool has_changed(int pid, siginfo_t *info)
 	return e == -ECHILD || info->si_pid;
 }
 
-/* Runs while the supervisor waits for the lock of os/everywhere, whose holder waits for other
+/* Runs while the supervisor waits for the lock of os/broadcast, whose holder waits for other
  * processes: signals reach those, and a process that does not answer any more is not waited for.
  * The rest follows when it has the lock. */
 static void handle_stops_in_wait(void)
@@ -340,7 +340,7 @@ static void handle_stops_in_wait(void)
 			handle_stop(&kbi_supervisor.process[i], pid, info.si_status);
 			continue;
 		}
-		kbi_everywhere_excuse(pid);
+		kbi_broadcast_excuse(pid);
 		own.again = true;
 	}
 }
@@ -366,7 +366,7 @@ void kbi_supervisor_reap(void (*ended)(int pid))
 		kbi_respawn_reap();
 	} while (own.again);
 	if (own.traces)
-		kbi_everywhere_stand();
+		kbi_broadcast_stand();
 }
 
 /* Tells again a process that was killed inside the library or libc, and goes on there. */
@@ -380,7 +380,7 @@ void kbi_supervisor_remind(void)
 		if (!n || !a_cas_rlx(&p->notices, &n, n - 1) || n == 1)
 			continue;
 		own.noticing = true;
-		kbi_sys(SYS_kill, a_load_rlx(&p->pid), KBI_EVERYWHERE_SIGNAL);
+		kbi_sys(SYS_kill, a_load_rlx(&p->pid), KBI_BROADCAST_SIGNAL);
 	}
 }
 
@@ -397,7 +397,7 @@ void kbi_supervisor_begin(int (*again)(struct kbi_process *p))
 	own.place = kbi_sys_map(kbi_supervisor.most * sizeof *own.place);
 	own.traces = own.place && !kbi_respawn_setup();
 	kbi_options.io_uring = 0; /* a process's requests end with it */
-	kbi_everywhere_watcher = kbi_supervisor.pid;
-	kbi_everywhere_meanwhile = handle_stops_in_wait;
-	kbi_everywhere_also(on_kill_notice);
+	kbi_broadcast_watcher = kbi_supervisor.pid;
+	kbi_broadcast_meanwhile = handle_stops_in_wait;
+	kbi_broadcast_also(on_kill_notice);
 }

@@ -25,7 +25,7 @@
 #include "core/place.h"
 #include "core/live_threads.h"
 #include "core/thread_priv.h"
-#include "os/plant.h"
+#include "os/return_hook.h"
 #include "os/real.h"
 #include "core/timer.h"
 #include "core/domain.h"
@@ -500,7 +500,7 @@ static inline __attribute__((always_inline)) KBI_NORETURN void end_thread(struct
 	struct kbi_vp *vp;
 	struct kbi_task *next;
 
-	kbi_plant_forget(t);
+	kbi_return_hook_forget(t);
 	/* its destructors run where it ran, if it keeps its kernel thread */
 	if (kbi_unlikely(!t->task.vp) && !kbi_handoff_is_kept(t))
 		kbi_handoff_end_all(&t->task);

@@ -10,7 +10,7 @@
 #include "core/thread_priv.h"
 #include "core/wait.h"
 #include "os/memory.h"
-#include "os/plant.h"
+#include "os/return_hook.h"
 #include "os/sys.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ KBI_SWITCHER void kbi_thread_lose(struct kb_thread *t, void (*done)(void *), voi
 	struct loss l = { t, done, arg };
 	struct kbi_vp *vp;
 
-	kbi_plant_forget(t);
+	kbi_return_hook_forget(t);
 	t->result = NULL;
 	kbi_live_threads_ended(t->task.vp);
 	kbi_np_enter(&t->task);

@@ -29,8 +29,8 @@
 #include "core/run.h"
 #include "core/sched_priv.h"
 #include "core/wait.h"
-#include "os/everywhere.h"
-#include "os/plant.h"
+#include "os/broadcast.h"
+#include "os/return_hook.h"
 #include "os/sys.h"
 
 enum {
@@ -285,7 +285,7 @@ static KBI_SWITCHER void switch_with_mask(struct kbi_task *self, ucontext_t *uc,
 {
 	/* as in the tick's handler */
 	uint64_t all = ~((uint64_t)1 << (SIGSEGV - 1) | (uint64_t)1 << (SIGBUS - 1) |
-			 kbi_everywhere_faults()), mask;
+			 kbi_broadcast_faults()), mask;
 	bool bound;
 
 	kbi_task_set(self, KBI_TASK_PREEMPTED);
@@ -310,7 +310,7 @@ KBI_SWITCHER void kbi_turn_end(struct kbi_task *self, ucontext_t *uc, uint64_t u
 
 	kbi_np_enter(self);
 	kbi_context_place(uc, &place);
-	if (place.pc == kbi_plant_place())
+	if (place.pc == kbi_return_hook_place())
 		place.sp = 0; /* that place is always the same, whatever the thread does */
 	brief = noted && kbi_context_is_near(&place, &vp->turn.place);
 	kbi_task_set(self, KBI_TASK_COMPUTES);

@@ -13,9 +13,9 @@
 #include "core/stock.h"
 #include "core/worker_pool.h"
 #include "mem/heap_door.h"
-#include "os/everywhere.h"
-#include "os/heritage.h"
-#include "os/libcall.h"
+#include "os/broadcast.h"
+#include "os/clone_attrs.h"
+#include "os/emulate.h"
 #include "os/real.h"
 #include "os/sys.h"
 #include "os/tcb.h"
@@ -99,7 +99,7 @@ static void worker_mask(sigset_t *old)
 }
 
 /* Returns true if the mask is a worker's, SIGSYS aside: that must be open where system calls raise
- * it (os/libdispatch). */
+ * it (os/intercept_sud). */
 static bool is_bodys(sigset_t mask)
 {
 	sigset_t bodys = workers_mask;
@@ -143,7 +143,7 @@ static uint64_t bits_of(const sigset_t *set)
 	uint64_t bits;
 
 	memcpy(&bits, set, sizeof bits);
-	return bits | kbi_everywhere_bit();
+	return bits | kbi_broadcast_bit();
 }
 
 static struct kbi_worker *worker_of_caller(void)
@@ -157,7 +157,7 @@ static struct kbi_worker *worker_of_caller(void)
  * it; a mask with more in it is the program's. */
 static void on_mask_change(long how, const uint64_t *set)
 {
-	uint64_t bodys = bits_of(&workers_mask), new = *set | kbi_everywhere_bit();
+	uint64_t bodys = bits_of(&workers_mask), new = *set | kbi_broadcast_bit();
 	struct kbi_worker *b = worker_of_caller();
 
 	if (!b)
@@ -175,7 +175,7 @@ static void on_mask_change(long how, const uint64_t *set)
 static long let_through(int sig)
 {
 	const struct timespec none = { 0, 0 };
-	const uint64_t every = ~kbi_everywhere_bit();
+	const uint64_t every = ~kbi_broadcast_bit();
 	uint64_t before, mask;
 	long e;
 
@@ -210,8 +210,8 @@ void kbi_worker_learn_masks(void)
 	if (kbi_worker_open) {
 		workers_mask = programs_mask;
 	} else {
-		kbi_libcall_masks = on_mask_change;
-		kbi_libcall_raise = on_raise_call;
+		kbi_emulate_masks = on_mask_change;
+		kbi_emulate_raise = on_raise_call;
 	}
 	pthread_atfork(NULL, NULL, restore_child_mask);
 	masked = true;
@@ -255,7 +255,7 @@ int kbi_worker_kernel_thread(void *(*fn)(void *), void *arg)
 	pthread_t id;
 	int e;
 
-	if (kbi_unlikely(kbi_heritage_kind()) && kbi_worker_maker)
+	if (kbi_unlikely(kbi_clone_attrs_kind()) && kbi_worker_maker)
 		return made_by_other(fn, arg);
 	if (kbi_sys_from.processes)
 		return kbi_process_start(fn, arg);

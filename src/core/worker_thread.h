@@ -14,7 +14,7 @@ enum { KBI_MOST_STACK = 1 << 28 };
  * beside libc's TLS. Its signal mask is the caller's. Returns 0, EAGAIN or ENOMEM. */
 int kbi_worker_kernel_thread(void *(*fn)(void *), void *arg);
 /* Makes kernel threads for a thread whose own kernel thread has attributes that differ
- * (os/heritage); NULL: nobody does yet. */
+ * (os/clone_attrs); NULL: nobody does yet. */
 extern KBI_HIDDEN int (*kbi_worker_maker)(void *(*fn)(void *), void *arg, const sigset_t *mask);
 /* Does as kbi_worker_kernel_thread, with all signals blocked. */
 int kbi_worker_start_closed(void *(*fn)(void *), void *arg);

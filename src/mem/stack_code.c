@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/option.h"
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/maps.h"
 #include "os/sys.h"
 
@@ -50,13 +50,13 @@ bool kbi_stack_code_is_given(void)
  * the kernel's would not be lost. */
 void kbi_stack_code_let_run(char *p, size_t each, uint32_t n)
 {
-	struct kbi_everywhere_call c = { .nr = SYS_mprotect,
+	struct kbi_broadcast_call c = { .nr = SYS_mprotect,
 					 .arg = { (long)p + KBI_PAGE, (long)(each - KBI_PAGE),
 						  PROT_READ | PROT_WRITE | PROT_EXEC },
 					 .more = n - 1, .step = (long)each, .pointer = -1 };
 
 	if (kbi_options.body == KBI_OPT_BODY_PROCESS) {
-		kbi_everywhere(&c);
+		kbi_broadcast(&c);
 		return;
 	}
 	for (; n > 0; n--, p += each)

@@ -8,7 +8,7 @@
 
 #include "base/atom.h"
 #include "base/option.h"
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/fd.h"
 #include "os/newer.h"
 #include "os/sys.h"
@@ -75,12 +75,12 @@ bool kbi_stack_guard(char *page)
 void kbi_stack_guard_chunk(char *p, size_t each, uint32_t n)
 {
 	bool advise = kind == KBI_OPT_GUARD_MADVISE;
-	struct kbi_everywhere_call c = { .nr = advise ? SYS_madvise : SYS_mprotect,
+	struct kbi_broadcast_call c = { .nr = advise ? SYS_madvise : SYS_mprotect,
 					 .arg = { (long)p, KBI_PAGE, advise ? MADV_GUARD_INSTALL : PROT_NONE },
 					 .more = n - 1, .step = (long)each, .pointer = -1 };
 
 	if (kind != KBI_OPT_GUARD_NONE)
-		kbi_everywhere(&c);
+		kbi_broadcast(&c);
 }
 
 bool kbi_stack_guard_any(void)

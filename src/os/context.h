@@ -15,8 +15,8 @@ uintptr_t kbi_context_at(const void *ucontext);
 /* Learns where libc, the loader and similar libraries lie. Call once, before
  * kbi_context_may_leave. */
 void kbi_context_learn(void);
-/* Declares a range of code that counts as libc's, for os/libsite and os/libstub. There is a single
- * range. */
+/* Declares a range of code that counts as libc's, for os/intercept_patch and os/intercept_stub.
+ * There is a single range. */
 void kbi_context_is_libcs(uintptr_t low, size_t size);
 /* Declares that a context interrupted at `pc`, right behind a system call of ours, stands for a
  * context behind a call of libc's: at the address on the stack, with a stack pointer `lowered`

@@ -1,6 +1,6 @@
 /* os/cpu.h - processors: how many the process may really use (affinity and cgroup limits), and
  * which are idle.
- * Callers: core, os/heritage, posix/time. */
+ * Callers: core, os/clone_attrs, posix/time. */
 #ifndef KBI_CPU_COUNT_H
 #define KBI_CPU_COUNT_H
 

@@ -11,8 +11,8 @@
 
 #include "base/atom.h"
 #include "os/asked.h"
-#include "os/plant.h"
 #include "os/redirect.h"
+#include "os/return_hook.h"
 #include "os/sys.h"
 
 static void *libc;
@@ -109,7 +109,7 @@ static _Unwind_Reason_Code on_unwind_frame(struct _Unwind_Context *c, void *arg)
 {
 	const struct asker *a = arg;
 
-	if (kbi_plant_is_door(_Unwind_GetIP(c)))
+	if (kbi_return_hook_is_door(_Unwind_GetIP(c)))
 		return _URC_NO_REASON;
 	return a->each(a->arg, _Unwind_GetIP(c)) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }

@@ -9,7 +9,7 @@
 
 #include "base/san.h"
 #include "os/asked.h"
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/real.h"
 #include "os/sys.h"
 
@@ -196,7 +196,7 @@ static void wait_gone(struct kbi_tcb *t)
 static uint64_t block_signals(void)
 {
 	const uint64_t libcs = ((uint64_t)1 << (SIGRTMIN - 1)) - ((uint64_t)1 << 31),
-		all = ~(libcs | kbi_everywhere_faults());
+		all = ~(libcs | kbi_broadcast_faults());
 	uint64_t before = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/segment.h"
 #include "os/newer.h"
 #include "os/sys.h"
@@ -105,12 +105,12 @@ bool kbi_attribute_may_set(int option, unsigned long a, long *r)
  * process. */
 static long call_in_every_process(long n, const long *a)
 {
-	struct kbi_everywhere_call c = { .nr = n, .rights = true, .pointer = -1 };
+	struct kbi_broadcast_call c = { .nr = n, .rights = true, .pointer = -1 };
 
-	if (!kbi_sys_from.processes || !kbi_everywhere_has_me())
+	if (!kbi_sys_from.processes || !kbi_broadcast_has_me())
 		return kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	memcpy(c.arg, a, sizeof(c.arg));
-	return kbi_everywhere(&c);
+	return kbi_broadcast(&c);
 }
 
 /* Makes the call for all threads. With the filter or domain all get the caller's no_new_privs, as

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/handoff.h"
-#include "os/heritage.h"
+#include "os/clone_attrs.h"
 #include "core/worker_pool.h"
 #include "core/vp.h"
 #include "os/sys.h"
@@ -69,19 +69,19 @@ static bool keep_kernel_thread(struct kbi_task *self, const char *what, enum kbi
 	return true;
 }
 
-static enum kbi_heritage_kind heritage_of_caller(void)
+static enum kbi_clone_attrs_kind clone_attrs_of_caller(void)
 {
 	uint32_t bound = a_load_rlx(&kbi_posix_me.bound);
 
 	if (bound & (KBI_BIND_CHANGED | KBI_BIND_POLICY))
-		return KBI_HERITAGE_SEALED;
-	return bound & KBI_BIND_OWN ? KBI_HERITAGE_GIVEN : KBI_HERITAGE_COMMON;
+		return KBI_CLONE_ATTRS_SEALED;
+	return bound & KBI_BIND_OWN ? KBI_CLONE_ATTRS_GIVEN : KBI_CLONE_ATTRS_COMMON;
 }
 
 void kbi_bind_inherit(uint32_t bound)
 {
 	if (bound & KBI_BIND_OWN)
-		kbi_heritage_own = heritage_of_caller;
+		kbi_clone_attrs_own = clone_attrs_of_caller;
 	a_or_rlx(&kbi_posix_me.bound, bound);
 }
 

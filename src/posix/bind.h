@@ -23,7 +23,7 @@ enum kbi_bind_why {
 	KBI_BIND_MODEST = 8,  /* so far changed only by no_new_privs */
 	KBI_BIND_ALONE = 16,  /* changed by properties that threads which it creates do not inherit */
 	/* so far changed only by scheduling and similar properties, which other kernel threads can be
-	 * given: os/heritage */
+	 * given: os/clone_attrs */
 	KBI_BIND_TURNED = 32,
 	KBI_BIND_POLICY = 64, /* so far changed only by its memory policy, which may be reset */
 	KBI_BIND_OWN = KBI_BIND_CHANGED | KBI_BIND_PINNED | KBI_BIND_MODEST | KBI_BIND_TURNED |

@@ -10,8 +10,8 @@
 #include "core/handoff.h"
 #include "core/process_children.h"
 #include "core/worker_thread.h"
+#include "os/emulate.h"
 #include "os/fd.h"
-#include "os/libcall.h"
 #include "os/lock.h"
 #include "os/newer.h"
 #include "os/sys.h"
@@ -35,7 +35,7 @@ static long try_child(struct kbi_call *c)
 {
 	struct child *x = (struct child *)(void *)c;
 	const long arg[6] = { x->pid, (long)x->status, x->options | WNOHANG, (long)x->usage };
-	long r = kbi_libcall_waits(SYS_wait4, arg);
+	long r = kbi_emulate_waits(SYS_wait4, arg);
 
 	return r ? r : -EAGAIN;
 }
@@ -48,7 +48,7 @@ static long try_child_id(struct kbi_call *c)
 	long r;
 
 	x->info->si_pid = 0;
-	r = kbi_libcall_waits(SYS_waitid, arg);
+	r = kbi_emulate_waits(SYS_waitid, arg);
 	return r || x->info->si_pid ? r : -EAGAIN;
 }
 

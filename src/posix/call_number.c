@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "io/ready.h"
-#include "os/libcall.h"
+#include "os/emulate.h"
 #include "os/newer.h"
 #include "os/sys.h"
 #include "posix/clock.h"
@@ -368,7 +368,7 @@ bool kbi_call_by_number(long n, const long a[6], long *r)
 	kbi_call_leave_vp(false);
 	before = kbi_posix_me.handled;
 	do
-		*r = n == SYS_wait4 || n == SYS_waitid ? kbi_libcall_waits(n, a) :
+		*r = n == SYS_wait4 || n == SYS_waitid ? kbi_emulate_waits(n, a) :
 							 kbi_sys(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	/* interrupted by a signal that the program does not know of */
 	while (*r == -EINTR && kbi_posix_me.handled == before);

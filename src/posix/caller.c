@@ -45,12 +45,12 @@ static bool report_kernel_waits(const struct kbi_module *m)
 }
 
 /* Replaces a module's futex calls. futex: NULL if another thread may be inside a call. */
-static bool replace_futex_calls(uintptr_t at, kbi_libsite_call *futex)
+static bool replace_futex_calls(uintptr_t at, kbi_intercept_call *futex)
 {
-	return futex && kbi_options.own_futex && kbi_ownsite_replace(at, futex);
+	return futex && kbi_options.own_futex && kbi_intercept_module_replace(at, futex);
 }
 
-static struct kbi_caller *judge_module(uintptr_t at, kbi_libsite_call *futex)
+static struct kbi_caller *judge_module(uintptr_t at, kbi_intercept_call *futex)
 {
 	struct kbi_caller *c = calloc(1, sizeof(*c));
 	struct kbi_module m;
@@ -71,11 +71,11 @@ static struct kbi_caller *judge_module(uintptr_t at, kbi_libsite_call *futex)
  * name. */
 static const char libgomp[] = "libgomp";
 
-static kbi_libsite_call *stands_for_futex;
+static kbi_intercept_call *stands_for_futex;
 
 /* Replaces libgomp's calls early: the program may make threads of its own before libgomp makes a
  * team. */
-void kbi_caller_expect(kbi_libsite_call *futex)
+void kbi_caller_expect(kbi_intercept_call *futex)
 {
 	uintptr_t at = kbi_module_named(libgomp, 0);
 
@@ -96,7 +96,7 @@ void kbi_caller_loads(const void *at)
 	a_store_rlx(&kbi_caller_last, NULL);
 }
 
-bool kbi_caller_judge(const void *at, kbi_libsite_call *futex)
+bool kbi_caller_judge(const void *at, kbi_intercept_call *futex)
 {
 	struct kbi_caller *c = find_known_module((uintptr_t)at);
 

@@ -9,7 +9,7 @@
 
 #include "base/atom.h"
 #include "base/base.h"
-#include "os/ownsite.h"
+#include "os/intercept_module.h"
 
 struct kbi_caller {
 	uintptr_t low, size;
@@ -22,12 +22,12 @@ extern KBI_HIDDEN aptr kbi_caller_last;
 
 /* Call when the runtime is about to start. futex: the function that replaces a futex call, also in
  * modules loaded later. */
-void kbi_caller_expect(kbi_libsite_call *futex);
+void kbi_caller_expect(kbi_intercept_call *futex);
 /* Call when the module at `at` may be in its constructor. */
 void kbi_caller_loads(const void *at);
-bool kbi_caller_judge(const void *at, kbi_libsite_call *futex);
+bool kbi_caller_judge(const void *at, kbi_intercept_call *futex);
 
-static inline bool kbi_caller_wants_kernel(const void *at, kbi_libsite_call *futex)
+static inline bool kbi_caller_wants_kernel(const void *at, kbi_intercept_call *futex)
 {
 	/* acquire: pairs with the release in kbi_caller_judge */
 	const struct kbi_caller *c = a_load_acq(&kbi_caller_last);

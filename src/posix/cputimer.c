@@ -178,7 +178,7 @@ static void report_expiration(const struct cputimer *c)
 static void *run_clock_thread(void *unused)
 {
 	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
-		kbi_everywhere_bit());
+		kbi_broadcast_bit());
 	struct cputimer due = { 0 };
 	struct timespec t;
 

@@ -68,7 +68,7 @@ static void *run_deputy(void *arg)
 	const struct birth *b = arg;
 	struct deputy *d = b->d;
 	uint64_t set = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
-		kbi_everywhere_bit());
+		kbi_broadcast_bit());
 	siginfo_t info;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, KBI_MASK_BYTES);

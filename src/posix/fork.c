@@ -16,7 +16,7 @@
 #include "core/single_threaded.h"
 #include "core/vp.h"
 #include "os/module.h"
-#include "os/plant.h"
+#include "os/return_hook.h"
 #include "os/sys.h"
 #include "os/tcb.h"
 #include "posix/bind.h"
@@ -206,7 +206,7 @@ static void after_fork_in_child(void)
 	kbi_posix_me.forks = 0;
 	if (!kbi_vp_n)
 		return;
-	kbi_plant_forget_others(self);
+	kbi_return_hook_forget_others(self);
 	stack = self ? kbi_thread_of(self)->stack : NULL;
 	kbi_tcb_after_fork(stack ? &stack->tcb : NULL);
 	kbi_single_threaded_after_fork();

@@ -1,7 +1,7 @@
 /* posix/kaction.c - signal actions in the kernel's form. Contract in kaction.h. */
 #include "posix/kaction.h"
 
-#include "os/libcall.h"
+#include "os/emulate.h"
 #include "os/sys.h"
 
 enum { MASK_BYTES = 8 };
@@ -9,7 +9,7 @@ enum { MASK_BYTES = 8 };
 long kbi_kaction(int sig, const struct kbi_kaction *new, struct kbi_kaction *old)
 {
 	if (kbi_sys_from.processes)
-		return kbi_libcall_action(sig, new, old, MASK_BYTES);
+		return kbi_emulate_action(sig, new, old, MASK_BYTES);
 	return kbi_sys(SYS_rt_sigaction, sig, new, old, MASK_BYTES);
 }
 

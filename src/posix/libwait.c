@@ -30,7 +30,7 @@
 #include "core/single_threaded.h"
 #include "os/asked.h"
 #include "os/endable.h"
-#include "os/libsite.h"
+#include "os/intercept_patch.h"
 #include "os/names.h"
 #include "os/sys.h"
 #include "posix/futex_owner.h"
@@ -168,9 +168,9 @@ static bool has_others_locks(void)
 
 static bool leave_anywhere(void)
 {
-	if (has_others_locks() || !kbi_libsite_find())
+	if (has_others_locks() || !kbi_intercept_patch_find())
 		return false;
-	kbi_quantum_libcs = kbi_libsite_is_libcs;
+	kbi_quantum_libcs = kbi_intercept_patch_is_libcs;
 	return true;
 }
 
@@ -178,7 +178,7 @@ static bool leave_anywhere(void)
 
 void kbi_libwait_begin(void)
 {
-	struct kbi_libsite_counts c;
+	struct kbi_intercept_counts c;
 	const char *why;
 
 	if (kbi_options.body != KBI_OPT_BODY_THREAD || KBI_SAN || program)
@@ -192,8 +192,8 @@ void kbi_libwait_begin(void)
 		return;
 	}
 	program = kbi_sys(SYS_getpid);
-	kbi_libsite_prepare();
-	if (kbi_libsite_replace_futex(handle_libc_futex,
+	kbi_intercept_patch_prepare();
+	if (kbi_intercept_patch_replace_futex(handle_libc_futex,
 		(const void *)(uintptr_t)kbi_libc()->pthread_barrier_wait, &c, &why)) {
 		kbi_asked_missed(what, "%s: they stay in the kernel", why);
 		return;

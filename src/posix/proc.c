@@ -1,5 +1,5 @@
 /* posix/proc.c - contract in proc.h. A program that checks whether its own threads run, as
- * libdispatch does once a second, would take threads without such files for dead. */
+ * intercept_sud does once a second, would take threads without such files for dead. */
 #include "posix/proc.h"
 
 #include <fcntl.h>

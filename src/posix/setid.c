@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 
 #include "core/vp.h"
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/fd.h"
 #include "os/sys.h"
 #include "os/tcb.h"
@@ -181,14 +181,14 @@ static void broadcast_setid(void)
  * process that has given up its rights could not ask the next. */
 static long apply_setid_to_processes(const struct call *c)
 {
-	struct kbi_everywhere_call all =
+	struct kbi_broadcast_call all =
 		{ .nr = c->nr, .arg = { c->a, c->b, c->c }, .rights = true, .pointer = -1 };
 	uint64_t mask;
 	long r;
 
-	kbi_everywhere_stop(&mask);
-	r = kbi_everywhere_stopped(&all);
-	kbi_everywhere_release(mask);
+	kbi_broadcast_stop(&mask);
+	r = kbi_broadcast_stopped(&all);
+	kbi_broadcast_release(mask);
 	return r;
 }
 

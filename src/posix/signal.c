@@ -61,7 +61,7 @@ struct kbi_vp *kbi_signal_worker_of(int tid)
 
 void kbi_signal_kernel_mask(uint64_t mask)
 {
-	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
+	mask &= ~(kbi_signal_never() | kbi_broadcast_bit());
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, KBI_MASK_BYTES);
 }
 
@@ -153,7 +153,7 @@ static inline bool has_mask(struct kbi_task *self)
  * own. */
 void kbi_signal_interrupts(const struct kbi_vp *vp, uint64_t kernels)
 {
-	uint64_t never = kbi_signal_never() | kbi_everywhere_bit();
+	uint64_t never = kbi_signal_never() | kbi_broadcast_bit();
 
 	if (kbi_unlikely((kernels ^ a_load_rlx(&kbi_signal_vp_mask[vp->id])) & ~never))
 		kbi_signal_grows(vp);
@@ -317,7 +317,7 @@ void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 	a_store_rlx(&grown[vp->id], 0);
 	if (mask)
 		kbi_signal_look_after(vp->worker);
-	mask &= ~(kbi_signal_never() | kbi_everywhere_bit());
+	mask &= ~(kbi_signal_never() | kbi_broadcast_bit());
 	/* ATTENTION's handler is returned to; further signals of that number must not pile up */
 	mask |= attention;
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));

@@ -181,7 +181,7 @@ static void prepare_handler_return(struct kbi_task *self, void *context, uint64_
 	if (self->vp)
 		kbi_signal_returns(self->vp, context, mask);
 	else if (kbi_handoff_is_away(kbi_thread_of(self)))
-		write_context_mask(context, mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
+		write_context_mask(context, mask & ~(kbi_signal_never() | kbi_broadcast_bit()));
 	kbi_signal_take_stack(self, context);
 	kbi_signal_let_in(self);
 }
@@ -514,7 +514,7 @@ static int install_program_action(int sig, const struct sigaction *new)
 {
 	/* the tick comes in handlers, too, or a thread that computes in a handler would keep its VP */
 	uint64_t mask = kbi_signal_from_set(&new->sa_mask) &
-		~(kbi_signal_never() | kbi_everywhere_bit());
+		~(kbi_signal_never() | kbi_broadcast_bit());
 	struct sigaction ours = *new;
 
 	kbi_signal_to_set(&ours.sa_mask, mask);
@@ -530,7 +530,7 @@ static int install_program_action(int sig, const struct sigaction *new)
 		ours.sa_flags &= ~SA_ONSTACK;
 	/* no signal comes in between on the kernel thread's stack */
 	if (ours.sa_flags & SA_ONSTACK && kbi_signal_frame_moves())
-		kbi_signal_to_set(&ours.sa_mask, ~kbi_everywhere_bit());
+		kbi_signal_to_set(&ours.sa_mask, ~kbi_broadcast_bit());
 	return kbi_libc()->sigaction(sig, &ours, NULL);
 }
 

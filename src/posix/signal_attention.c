@@ -19,7 +19,7 @@
 #include "os/lock.h"
 #include "os/context.h"
 #include "os/endable.h"
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/sys.h"
 
 enum { ATTENTION = 32, RETRY_NS = 200000 };
@@ -318,7 +318,7 @@ static bool set_attention_handler(void)
 	ours.flags &= ~(unsigned long)SA_NODEFER;
 	if (kbi_preempt_is_apart()) {
 		ours.flags |= SA_ONSTACK;
-		ours.rest[KBI_KACTION_MASK] = ~kbi_everywhere_bit();
+		ours.rest[KBI_KACTION_MASK] = ~kbi_broadcast_bit();
 	}
 	return kbi_kaction(ATTENTION, &ours, NULL) == 0;
 }

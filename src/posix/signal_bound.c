@@ -18,7 +18,7 @@
 /* Signals that the kernel never blocks there are taken from our copy. */
 void kbi_signal_note_kernel_mask(struct kbi_task *self, uint64_t mask)
 {
-	uint64_t never = kbi_signal_never() | kbi_everywhere_bit();
+	uint64_t never = kbi_signal_never() | kbi_broadcast_bit();
 
 	a_store_rlx(kbi_signal_mask(self),
 		(mask & ~never) | (a_load_rlx(kbi_signal_mask(self)) & never));
@@ -53,7 +53,7 @@ void kbi_signal_bound_begins(struct kbi_task *self)
 static void take_waiting(struct kbi_task *self, bool keeps)
 {
 	struct kbi_signal_to to, me = kbi_signal_to(kbi_thread_of(self));
-	uint64_t all = ~(kbi_signal_never() | kbi_everywhere_bit()), left = all;
+	uint64_t all = ~(kbi_signal_never() | kbi_broadcast_bit()), left = all;
 	siginfo_t info;
 
 	while (kbi_signal_take_own(&left, &info)) {

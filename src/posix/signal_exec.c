@@ -122,7 +122,7 @@ static void end_exec(const struct leave *l)
 		put_carried(kbi_thread_of(l->self), l->c);
 		kbi_sys_unmap(l->c, BYTES);
 	}
-	set_mask(l->mask & ~(kbi_signal_never() | kbi_everywhere_bit()));
+	set_mask(l->mask & ~(kbi_signal_never() | kbi_broadcast_bit()));
 	kbi_np_leave(l->self);
 	kbi_signal_resumed();
 	errno = saved;

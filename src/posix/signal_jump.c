@@ -11,7 +11,7 @@
 static void note_mask(struct kbi_task *self, const struct __jmp_buf_tag *env)
 {
 	uint64_t saved = kbi_signal_from_set(&env->__saved_mask), mask = saved;
-	uint64_t unseen = kbi_signal_never() | kbi_everywhere_bit(),
+	uint64_t unseen = kbi_signal_never() | kbi_broadcast_bit(),
 		closed = kbi_signal_closed & ~unseen;
 	uint64_t before = kbi_posix_me.in_handler ? kbi_posix_me.mask_outside :
 		a_load_rlx(kbi_signal_mask(self));

@@ -411,7 +411,7 @@ static aptr heir;
 static void leave_with_heir(struct kb_thread *t)
 {
 	static const struct timespec none;
-	uint64_t set = ~(kbi_signal_never() | kbi_everywhere_bit());
+	uint64_t set = ~(kbi_signal_never() | kbi_broadcast_bit());
 	struct kbi_signal_to to;
 	siginfo_t info;
 	long sig;
@@ -538,7 +538,7 @@ void kbi_signal_post_empty(struct kb_thread *t)
 static void *run_dispatcher(void *unused)
 {
 	uint64_t all = ~(kbi_signal_bit(KBI_LIBC_FIRST) | kbi_signal_bit(KBI_LIBC_LAST) |
-		kbi_everywhere_bit()), set;
+		kbi_broadcast_bit()), set;
 	siginfo_t info;
 
 	(void)unused;
@@ -629,7 +629,7 @@ static void await_dispatcher(void)
 
 static KBI_NOINLINE void start_dispatcher(void)
 {
-	uint64_t all = ~kbi_everywhere_bit(), old;
+	uint64_t all = ~kbi_broadcast_bit(), old;
 
 	kbi_signal_listen();
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);

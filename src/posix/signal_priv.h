@@ -18,7 +18,7 @@
 #include "core/preempt.h"
 #include "core/single_threaded.h"
 #include "core/vp.h"
-#include "os/everywhere.h"
+#include "os/broadcast.h"
 #include "os/lock.h"
 #include "os/signal_frame.h"
 #include "os/sys.h"
@@ -47,7 +47,7 @@ static inline bool kbi_signal_queues(int sig)
  * mask before. */
 static inline uint64_t kbi_signal_block_all(void)
 {
-	uint64_t all = ~kbi_everywhere_bit(), old = 0;
+	uint64_t all = ~kbi_broadcast_bit(), old = 0;
 
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, KBI_MASK_BYTES);
 	return old;

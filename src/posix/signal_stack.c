@@ -18,7 +18,7 @@
 #include "core/worker_pool.h"
 #include "os/real.h"
 #include "os/lock.h"
-#include "os/plant.h"
+#include "os/return_hook.h"
 #include "os/signal_frame.h"
 #include "os/sys.h"
 
@@ -64,7 +64,7 @@ static bool is_on_own_thread_stack(const struct kb_thread *t, uintptr_t sp)
 {
 	if (t->stack)
 		return sp - (uintptr_t)t->stack->low < t->stack->size;
-	return !t->is_main || kbi_plant_is_on_main(sp) || sp - (uintptr_t)mains_place <= PLACE;
+	return !t->is_main || kbi_return_hook_is_on_main(sp) || sp - (uintptr_t)mains_place <= PLACE;
 }
 
 /* Returns the top of the place for a frame of the runtime, or 0: none. A thread with an alternate

@@ -17,7 +17,7 @@ void kbi_signal_main_is(struct kb_thread *t)
 
 uint64_t kbi_signal_deliverable(uint64_t set)
 {
-	set &= ~kbi_everywhere_bit();
+	set &= ~kbi_broadcast_bit();
 	return set & ~(kbi_signal_never() | kbi_signal_bit(SIGKILL) | kbi_signal_bit(SIGSTOP) |
 		       kbi_signal_bit(SIGSEGV) | kbi_signal_bit(SIGBUS) | kbi_signal_bit(SIGFPE) |
 		       kbi_signal_bit(SIGILL) | kbi_signal_bit(SIGTRAP));

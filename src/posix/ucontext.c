@@ -100,7 +100,7 @@ static KBI_NORETURN void go_to_context(struct kbi_task *self, uint64_t now, cons
 	}
 	/* a handler may run here, and leave the rest to another thread */
 	set_context_mask(self, self ? now | mask_of(to) :
-		kbi_signal_closed & ~(kbi_signal_never() | kbi_everywhere_bit()));
+		kbi_signal_closed & ~(kbi_signal_never() | kbi_broadcast_bit()));
 	arrive_at_context(kbi_posix_light(), to);
 }
 

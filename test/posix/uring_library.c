@@ -1,4 +1,4 @@
-/* os/libsite, os/libdispatch: liburing makes its system calls by instructions of its own. Where
+/* os/intercept_patch, os/intercept_sud: liburing makes its system calls by instructions of its own. Where
  * virtual processors are processes a ring that any of them has set up lies in all. */
 #include "crowd.h"
 
