@@ -195,7 +195,7 @@ proctype vp(byte c)
 		fi
 #endif
 #ifdef HANDLER
-	/* what it brings to a thread that is not RUNNING here the postman tells, from outside */
+	/* what it brings to a thread that is not RUNNING here the dispatcher tells, from outside */
 	:: atomic { signals -> signals-- };
 		store(c, DONE_OUT, 1);
 		store(c, BYTE, 1);

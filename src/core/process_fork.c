@@ -207,7 +207,7 @@ static struct {
 	long nr, arg[6];
 	uint64_t mask;
 	struct kbi_clone_attrs attrs;
-	bool given; /* the caller's heritage differs from the supervisor's */
+	bool given; /* the caller's attributes differ from the supervisor's */
 } exec;
 
 static long check_exec_file(long nr, const long arg[6])

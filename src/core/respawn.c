@@ -125,7 +125,7 @@ static void renumber_worker(struct kbi_worker *b, int old, int now)
 	if (!b)
 		return;
 	a_store_rlx(&b->tid, (uint32_t)now);
-	a_store_rlx(&b->attention, 0); /* none is on its way to the successor */
+	a_store_rlx(&b->sigcancel, 0); /* none is on its way to the successor */
 	a_store_rlx(&b->posted, 0);
 	for (unsigned i = 0; i < kbi_vp_n; i++)
 		if (a_load_rlx(&kbi_vps[i]->tid) == was)

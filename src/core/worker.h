@@ -61,10 +61,10 @@ struct kbi_worker {
 	void *crash_guard;           /* core/contain reads the frames of a thread that has crashed */
 	uint8_t found; /* 1: the call was not announced: it ends at the next call of the library */
 
-	/* for the drop-in: signals for attention that are on their way to it
-	 * (posix/signal_attention), and the program's signals sent to it since the last look whether
-	 * some wait there (posix/signal_post) */
-	a32 attention;
+	/* for the drop-in: SIGCANCELs that are on their way to it
+	 * (posix/signal_sigcancel), and the program's signals sent to it since the last look whether
+	 * some wait there (posix/signal_dispatcher) */
+	a32 sigcancel;
 	a64 posted;
 
 	struct kbi_meter meter;

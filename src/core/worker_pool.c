@@ -116,7 +116,7 @@ void kbi_worker_pool_drop(struct kbi_worker *b)
 {
 	a_store_rlx(&b->tid, 0);
 	kbi_worker_pool_keep(b, false);
-	a_store_rlx(&b->attention, 0);
+	a_store_rlx(&b->sigcancel, 0);
 	a_store_rlx(&b->posted, 0);
 	lock_worker_pool();
 	note_idle_worker_came(b);

@@ -1,8 +1,8 @@
 /* os/intercept_module.h - futex calls that a module makes by system call instructions of its own
  * (libgomp's barriers and locks): they are replaced by jumps to code of ours, so that the module's
  * threads may be lightweight. x86-64; on other machines nothing is replaced.
- * Callers: posix/caller, the command (a count). Calls the loader (dl_iterate_phdr). Two calls at
- * once are not allowed. */
+ * Callers: posix/creator_module, the command (a count). Calls the loader (dl_iterate_phdr). Two
+ * calls at once are not allowed. */
 #ifndef KBI_INTERCEPT_MODULE_H
 #define KBI_INTERCEPT_MODULE_H
 

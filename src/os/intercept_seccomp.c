@@ -6,8 +6,8 @@
  * $0x80) pass.
  * A call that waits with a signal mask is intercepted if it has a mask: SIGSYS must not be blocked
  * (os/broadcast). Handlers return by libc's code, for rt_sigreturn passes.
- * Calls that would show the filter, or add one, are answered by os/emulate, and so are calls about
- * attributes that children inherit from the process that makes them. */
+ * Calls that would show the filter, or add one, are answered by os/emulate, and so are calls
+ * thread_attrs attributes that children inherit from the process that makes them. */
 #include "os/intercept_seccomp.h"
 
 #include <errno.h>

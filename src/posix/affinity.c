@@ -3,7 +3,7 @@
  * what the kernel would make of a set, the set is installed for a moment on the caller's kernel
  * thread. The affinity of another lightweight thread: if that thread keeps its kernel thread, it is
  * set there. Otherwise the set is left for the thread in a list, and the thread is told
- * (posix/signal_attention): it keeps a kernel thread as soon as it runs the program's code again.
+ * (posix/signal_sigcancel): it keeps a kernel thread as soon as it runs the program's code again.
  * The lock protects the list, and the VPs' affinity during that moment; it is held only where no
  * handler of ours takes it. After another thread has ended, its record may belong to the next
  * thread of its block, or its memory be gone. An ending thread first gives its number back and then
@@ -306,7 +306,7 @@ static KBI_SWITCHER void install_left_set(void)
 /* Returns the kernel thread that is to be made to look, or 0. If the thread computes, it then looks
  * at once; otherwise it looks before it goes on. *runs: it is worth waiting for the thread. Under
  * the lock. */
-static int tid_to_knock(struct kbi_signal_to to, bool *runs)
+static int tid_to_kick(struct kbi_signal_to to, bool *runs)
 {
 	const struct kbi_posix_thread *r = record_of_target(to);
 	uint64_t state = a_load_acq(&to.t->task.state); /* acquire: partner as in kbi_handoff_is_away */
@@ -319,28 +319,28 @@ static int tid_to_knock(struct kbi_signal_to to, bool *runs)
 	return kbi_handoff_is_away(to.t) && a_load_rlx(&r->bound) ? kbi_handoff_tid(to.t) : 0;
 }
 
-static bool knock_target(struct kbi_signal_to to)
+static bool kick_target(struct kbi_signal_to to)
 {
 	struct kbi_task *self = lock_affinity_for(to);
 	bool runs;
-	int tid = tid_to_knock(to, &runs);
+	int tid = tid_to_kick(to, &runs);
 
 	unlock_affinity(self);
 	if (tid)
-		kbi_signal_knock(tid);
+		kbi_signal_kick(tid);
 	return runs;
 }
 
 /* Waits for a short time until a running thread has obeyed. Tells it repeatedly: the user may have
  * had too many signals queued. */
-static void knock_until_installed(struct kbi_signal_to to)
+static void kick_until_installed(struct kbi_signal_to to)
 {
 	enum { TIMES = 200 };
 	static const struct timespec nap = { 0, 100000 };
 
 	kbi_signal_listen();
 	a_store_rlx(&kbi_signal_watch, 1);
-	for (int i = 0; knock_target(to) && i < TIMES; i++)
+	for (int i = 0; kick_target(to) && i < TIMES; i++)
 		kbi_sys(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &nap, NULL);
 }
 
@@ -389,7 +389,7 @@ static long set_other_affinity(struct kbi_signal_to to, size_t size, const void 
 	unlock_affinity(self);
 	unmap_left_set(fresh);
 	if (due)
-		knock_until_installed(to);
+		kick_until_installed(to);
 	return e;
 }
 

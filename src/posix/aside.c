@@ -26,7 +26,7 @@ static uint32_t max_aside_waits(void)
 
 bool kbi_aside_begin(void)
 {
-	if (kbi_guardian_may_be_lost() || !kbi_call_may_wait() || kbi_worker_pool_is_scarce() ||
+	if (kbi_standin_may_be_lost() || !kbi_call_may_wait() || kbi_worker_pool_is_scarce() ||
 		kbi_handoff_away() >= max_aside_waits())
 		return false;
 	kbi_handoff_begin(KBI_HANDOFF_SURELY);

@@ -1,6 +1,6 @@
 /* posix/aside.h - a lightweight thread that waits in the kernel itself, for other processes:
  * meanwhile its virtual processor runs on another kernel thread, for example that of a thread that
- * returns from such a wait. Callers: posix/delegate, posix/proxy. May switch. */
+ * returns from such a wait. Callers: posix/libc_mutex, posix/standin_libc. May switch. */
 #ifndef KBI_ASIDE_H
 #define KBI_ASIDE_H
 

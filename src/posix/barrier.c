@@ -1,6 +1,6 @@
 /* posix/barrier.c - pthread_barrier_*. Process-shared barriers have libc's mark, at a place that
- * our barriers leave zero, and are libc's; there a lightweight thread waits aside, or a proxy waits
- * for it (posix/proxy). Callers: programs. Waits may switch. */
+ * our barriers leave zero, and are libc's; there a lightweight thread waits aside, or a stand-in
+ * waits for it (posix/standin_libc). Callers: programs. Waits may switch. */
 #include "posix/posix.h"
 
 #include "sync/barrier.h"
@@ -61,7 +61,8 @@ KBI_POSIX_API int pthread_barrier_wait(pthread_barrier_t *b)
 
 	_Static_assert(KB_BARRIER_SERIAL == PTHREAD_BARRIER_SERIAL_THREAD, "the same answer");
 	if (is_libcs_barrier(b))
-		return kbi_posix_light() ? kbi_proxy_barrier(b) : kbi_libc()->pthread_barrier_wait(b);
+		return kbi_posix_light() ? kbi_standin_libc_barrier(b) :
+			kbi_libc()->pthread_barrier_wait(b);
 	/* not initialised: no thread would ever be the last */
 	if (kbi_unlikely(barrier_of_pthread(b)->need == 0))
 		return EINVAL;

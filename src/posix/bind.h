@@ -5,9 +5,9 @@
  * inherit its properties (posix/thread). The runtime has its own kernel threads made by unchanged
  * kernel threads (core/worker_thread). Also the number by which a program knows a thread (gettid):
  * its own and constant, on whichever kernel thread it is.
- * Callers: posix/about, affinity, attribute, call_child, cputimer, deputy, fork, futex_owner,
- * identity, issuer, kernel, naming, number, path, proc. Binding does not switch; kbi_bind_undo
- * may. */
+ * Callers: posix/thread_attrs, affinity, attribute, call_child, cputimer, deputy, fork,
+ * futex_owner, identity, uring_owner, kernel_threads, naming, number, path, proc. Binding does not
+ * switch; kbi_bind_undo may. */
 #ifndef KBI_BIND_H
 #define KBI_BIND_H
 

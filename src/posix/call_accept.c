@@ -1,5 +1,5 @@
 /* posix/call_accept.c - accept, which has no non-blocking form of its own: the socket is polled, by
- * one thread of the process at a time. Contract in call_priv.h. Callers: call_transfer, which has
+ * one thread of the process at a time. Contract in call_priv.h. Callers: call_rw, which has
  * the functions. May switch. */
 #include "posix/call_priv.h"
 

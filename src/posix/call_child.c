@@ -1,9 +1,10 @@
 /* posix/call_child.c - waiting for children: for a single process by its descriptor; for any
- * process or a group by libc's call with the virtual processor left to other threads (call_apart),
- * since the kernel has no descriptor for that. Where virtual processors are processes, the children
- * belong to the program's first process: that is asked, and a kernel thread of ours learns of each
- * change and tells all waiting threads, whatever they wait for. Contract in call_priv.h.
- * Callers: call_apart, call_number. A kernel-thread lock for the list. May switch. */
+ * process or a group by libc's call with the virtual processor left to other threads
+ * (call_blocking), since the kernel has no descriptor for that. Where virtual processors are
+ * processes, the children belong to the program's first process: that is asked, and a kernel thread
+ * of ours learns of each change and tells all waiting threads, whatever they wait for. Contract in
+ * call_priv.h.
+ * Callers: call_blocking, call_number. A kernel-thread lock for the list. May switch. */
 #include "posix/bind.h"
 #include "posix/call_priv.h"
 

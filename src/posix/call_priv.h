@@ -1,5 +1,5 @@
-/* posix/call_priv.h - shared by the units call, call_wait, _queue, _transfer, _poll, _child,
- * _apart, _close and call_number: calls that may block in the kernel, made so that they block a
+/* posix/call_priv.h - shared by the units call, call_wait, _queue, _rw, _poll, _child,
+ * _blocking, _close and call_number: calls that may block in the kernel, made so that they block a
  * single lightweight thread and not its virtual processor.
  *
  *  1. Try without blocking, by a system call of our own. In the common case this is all. A thread
@@ -387,7 +387,7 @@ void kbi_call_has_given_up(struct kbi_call_closing *x);
 /* Makes close and similar calls for syscall(), on any thread. False: it is another call. */
 KBI_SWITCHES bool kbi_call_closes_by_number(long n, const long a[6], long *r);
 
-/* ---- libc's call, with the VP left to others: call_apart.c -------------------------------- */
+/* ---- libc's call, with the VP left to others: call_blocking.c ----------------------------- */
 
 void kbi_call_leave_vp(bool surely);
 void kbi_call_lend_vp(struct kbi_handoff_habit *habit);
@@ -399,7 +399,7 @@ static inline void kbi_call_come_back(const bool *unused)
 }
 /* A declaration: the VP is left from here to the end of the block, which a cancellation may
  * unwind. */
-#define KBI_CALL_APART(surely) \
+#define KBI_CALL_BLOCKING(surely) \
 	bool away __attribute__((cleanup(kbi_call_come_back), unused)) = \
 	(kbi_call_leave_vp(surely), true)
 /* The same for a call that may be over at once, in a function that makes calls of a single kind:

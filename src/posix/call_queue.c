@@ -72,7 +72,7 @@ static long receive_in_kernel(struct letter *t, const struct timespec *limit)
 	r = try_mq_receive(&t->c);
 	if (!kbi_call_again(r))
 		return r;
-	KBI_CALL_APART(true);
+	KBI_CALL_BLOCKING(true);
 	before = kbi_posix_me.handled;
 	do
 		r = t->c.cancels ? kbi_call_result(KBI_CALL_REAL(mq_timedreceive)(fd, t->p, t->n, t->where,

@@ -3,7 +3,8 @@
  * testcancel and cancellation points work unchanged on lightweight threads. We set the mark (libc's
  * pthread_cancel would signal a kernel thread that does not exist), wake the thread if it waits in
  * a function of ours, and, if it runs, send libc's own signal for cancellation to its kernel thread
- * (signal_attention.c). If the word's place is unknown (posix/mark): ENOSYS, with one message.
+ * (signal_sigcancel.c). If the word's place is unknown (posix/cancel_word): ENOSYS, with one
+ * message.
  * Callers: programs, this room, also the end of a thread (posix/key). Runs on the caller's stack.
  * No locks, never switches. */
 #include "posix/posix.h"
@@ -46,7 +47,7 @@ static bool is_open(uint32_t word)
 	return !(word & SHUT) && (word & KBI_CANCEL_ASYNC || !region_is_marked());
 }
 
-/* Sends ATTENTION to t's kernel thread if t is where the signal is of use. Another thread that is
+/* Sends SIGCANCEL to t's kernel thread if t is where the signal is of use. Another thread that is
  * there by then ignores the signal, but the signal may end a poll or the like with EINTR: so an
  * ending thread waits for us in kbi_posix_settle. */
 static int call_out(struct kb_thread *t, pthread_t id)
@@ -64,7 +65,7 @@ static int call_out(struct kb_thread *t, pthread_t id)
 	else if (kbi_state_kind(st) == KBI_TASK_BLOCKED)
 		tid = kbi_handoff_tid(t);
 	if (tid && is_open(kbi_cancel_bits(id)))
-		e = kbi_signal_knock(tid);
+		e = kbi_signal_kick(tid);
 	/* release: partner is the acquire in kbi_posix_settle */
 	a_sub_acqrel(calling, 1);
 	return e;

@@ -158,8 +158,8 @@ static inline int wait_our_cond(pthread_cond_t *c, pthread_mutex_t *m, uint64_t 
 static int wait_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime)
 {
-	kbi_delegate_tell(&m->__data.__lock, 1);
-	return kbi_proxy_cond_in_libc(c, m, clock, abstime);
+	kbi_libc_mutex_tell(&m->__data.__lock, 1);
+	return kbi_standin_libc_call_cond(c, m, clock, abstime);
 }
 
 /* Waits at libc's condition variable. If the mutex is ours, this thread unlocks and locks it, and
@@ -172,7 +172,7 @@ static int wait_libcs_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t cloc
 	if (!kbi_posix_light() && kbi_mutex_is_libcs(m))
 		return wait_in_libc(c, m, clock, abstime);
 	kbi_cancel_test();
-	e = kbi_proxy_cond(c, m, clock, abstime);
+	e = kbi_standin_libc_cond(c, m, clock, abstime);
 	return e < 0 ? wait_in_libc(c, m, clock, abstime) : e;
 }
 

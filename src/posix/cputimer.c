@@ -84,7 +84,7 @@ static uint64_t pending_for_process(void)
 	uint64_t set = 0;
 
 	kbi_sys(SYS_rt_sigpending, &set, KBI_MASK_BYTES);
-	return set | kbi_signal_at_post();
+	return set | kbi_signal_at_dispatcher();
 }
 
 /* Finds the next timer to report; *found: a copy of it. */
@@ -167,7 +167,7 @@ static void report_expiration(const struct cputimer *c)
 			kbi_signal_send(c->to, &info, false);
 		break;
 	case SIGEV_SIGNAL:
-		if (!kbi_signal_post_program(&info))
+		if (!kbi_signal_dispatcher_program(&info))
 			kbi_sys(SYS_rt_sigqueueinfo, getpid(), info.si_signo, &info);
 		break;
 	default:
@@ -208,7 +208,7 @@ static void ring_clock_thread(void)
 /* Starts the kernel thread. False: there are no more kernel threads. */
 static bool start_clock_thread(void)
 {
-	kbi_signal_need_post();
+	kbi_signal_need_dispatcher();
 	kbi_signal_listen();
 	/* no data is published: it only decides which thread starts it */
 	if (a_xchg_acqrel(&serving, 1))

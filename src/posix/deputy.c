@@ -203,7 +203,7 @@ static void run_errand(void)
 		a_sub_rlx(&n_wishes, 1);
 	}
 	kbi_signal_leave(&lock, old);
-	kbi_about_adopted();
+	kbi_thread_attrs_adopted();
 }
 
 static const struct kbi_signal_errand errand = { has_errand, run_errand };
@@ -216,7 +216,7 @@ static void nudge_thread(const struct kb_thread *t)
 
 	a_store_rlx(&kbi_signal_watch, 1);
 	if (kbi_state_kind(st) == KBI_TASK_RUNNING || kbi_state_kind(st) == KBI_TASK_BLOCKED)
-		kbi_signal_knock(kbi_bind_shown(t));
+		kbi_signal_kick(kbi_bind_shown(t));
 }
 
 /* ---- from outside ------------------------------------------------------------------------- */
@@ -261,7 +261,7 @@ int kbi_deputy_receives(struct kbi_signal_to to)
 	uint64_t old;
 	int tid;
 
-	kbi_signal_need_post();
+	kbi_signal_need_dispatcher();
 	kbi_signal_listen();
 	old = kbi_signal_enter(&lock);
 	d = find_or_make_deputy(to);

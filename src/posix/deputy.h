@@ -4,7 +4,7 @@
  * lightweight thread takes the change over, with a kernel thread of its own (posix/bind), before it
  * goes on. Until then, questions by number are asked about the deputy. The kernel may also send the
  * lightweight thread's signals to the deputy, which passes them on. A deputy ends with its thread.
- * Callers: posix/number, call_apart, cputimer, thread. Takes a lock that no handler interrupts.
+ * Callers: posix/number, call_blocking, cputimer, thread. Takes a lock that no handler interrupts.
  * Never switches. */
 #ifndef KBI_DEPUTY_H
 #define KBI_DEPUTY_H

@@ -2,7 +2,7 @@
  * kernel thread; the parent's virtual processors do not exist in it. The child goes on as a plain
  * kernel thread with its control block: waits block the kernel thread, and pthread_create makes
  * kernel threads of libc. Whatever other threads of the parent held stays held, as on libc. exec
- * and exit need nothing from this unit; posix_spawn and its variants are in call_apart.
+ * and exit need nothing from this unit; posix_spawn and its variants are in call_blocking.
  * Callers: programs; libc's fork, through pthread_atfork. vfork and clone may switch. */
 #include "posix/posix.h"
 
@@ -212,7 +212,7 @@ static void after_fork_in_child(void)
 	kbi_single_threaded_after_fork();
 	kbi_posix_forked = true;
 	kbi_posix_made_kernel = false;
-	kbi_posix_me.guardian = NULL;
+	kbi_posix_me.standin_robust = NULL;
 	kbi_signal_after_fork(self);
 	kbi_orphan_all();
 	kbi_module_after_fork();

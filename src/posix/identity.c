@@ -8,8 +8,8 @@
 #include "posix/bind.h"
 #include "posix/clock.h"
 #include "posix/cputimer.h"
-#include "posix/issuer.h"
 #include "posix/number.h"
+#include "posix/uring_owner.h"
 
 #include <linux/prctl.h>
 #include <stdarg.h>
@@ -123,10 +123,10 @@ static void bind_for_number(long n, const long *a)
 	switch (n) {
 	case RING_SETUP:
 		if (a[1])
-			kbi_issuer_sets_up(((const uint32_t *)a[1])[2]);
+			kbi_uring_owner_sets_up(((const uint32_t *)a[1])[2]);
 		break;
 	case RING_REGISTER:
-		kbi_issuer_registers((unsigned)a[1]);
+		kbi_uring_owner_registers((unsigned)a[1]);
 		break;
 	case SYS_perf_event_open:
 		if (kbi_bind_is_self(a[1]))
@@ -164,8 +164,8 @@ static bool read_robust_list(const long *a, long *r)
 		return false;
 	*r = kbi_sys(SYS_get_robust_list, 0, a[1], a[2]);
 	if (*r == 0)
-		own = t ? kbi_delegate_robust_list_of(t) : kbi_bind_is_light() ? kbi_delegate_robust_list()
-			: NULL;
+		own = t ? kbi_libc_mutex_robust_list_of(t) : kbi_bind_is_light() ?
+			kbi_libc_mutex_robust_list() : NULL;
 	if (own)
 		*(void **)(uintptr_t)a[1] = own;
 	return true;
@@ -198,7 +198,7 @@ bool kbi_bind_syscall(long n, const long *a, long *r)
 	case SYS_set_robust_list:
 		if (!kbi_bind_is_light())
 			return false;
-		*r = -kbi_delegate_set_robust_list((void *)(uintptr_t)a[0], (size_t)a[1]);
+		*r = -kbi_libc_mutex_set_robust_list((void *)(uintptr_t)a[0], (size_t)a[1]);
 		return true;
 	case SYS_tgkill:
 		*r = a[0] <= 0 || a[1] <= 0 ? -EINVAL

@@ -1,5 +1,5 @@
 /* posix/kaction.h - signal actions in the kernel's form, past libc.
- * Callers: posix/signal, signal_action, signal_attention, signal_post, signal_send, also in
+ * Callers: posix/signal, signal_action, signal_sigcancel, signal_dispatcher, signal_send, also in
  * handlers. No locks. Never switches. */
 #ifndef KBI_KACTION_H
 #define KBI_KACTION_H

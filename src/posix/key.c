@@ -10,7 +10,7 @@
 #include <limits.h>
 
 #include "os/names.h"
-#include "posix/caller.h"
+#include "posix/creator_module.h"
 
 enum { KEYS = 1024 }; /* PTHREAD_KEYS_MAX of every glibc */
 
@@ -33,7 +33,7 @@ KBI_POSIX_API int pthread_key_create(pthread_key_t *key, void (*destructor)(void
 {
 	int e = kbi_libc()->pthread_key_create(key, destructor);
 
-	kbi_caller_loads(__builtin_return_address(0));
+	kbi_creator_module_loads(__builtin_return_address(0));
 	if (e == 0)
 		note_destructor(*key, destructor);
 	return e;

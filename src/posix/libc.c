@@ -1,8 +1,8 @@
 /* posix/libc.c - libc's originals of the functions that we define ourselves. All originals are
  * looked up at once in our constructor, or earlier if another library's constructor needs one
  * first. A look-up at the first use could meet a thread that holds the loader's lock.
- * Callers: kbi_libc() and the tables of posix/call, clock, issuer, listing, path, stdio, unsafe.
- * Runs on the loading thread. Calls the loader. Never switches. */
+ * Callers: kbi_libc() and the tables of posix/call, clock, uring_owner, listing, path, stdio,
+ * unsafe. Runs on the loading thread. Calls the loader. Never switches. */
 #include "posix/posix.h"
 
 #include <dlfcn.h>
@@ -35,9 +35,9 @@ struct scope {
  * leads to libc. */
 static struct scope find_scope(void)
 {
-	const struct link_map *m = kbi_place_object((const void *)find_scope);
+	const struct link_map *m = kbi_link_order_object((const void *)find_scope);
 
-	if (kbi_likely(!kbi_place_behind_libc()))
+	if (kbi_likely(!kbi_link_order_behind_libc()))
 		return (struct scope){ RTLD_NEXT, m->l_next };
 	while (m->l_prev)
 		m = m->l_prev;

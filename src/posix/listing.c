@@ -124,7 +124,7 @@ static bool is_programs_thread(const char *name)
 {
 	int tid = atoi(name);
 
-	return tid > 0 && tid != getpid() && !kbi_worker_of_tid(tid) && !kbi_signal_is_postman(tid);
+	return tid > 0 && tid != getpid() && !kbi_worker_of_tid(tid) && !kbi_signal_is_dispatcher(tid);
 }
 
 static struct dirent *next_kernel_entry(struct note *n)

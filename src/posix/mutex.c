@@ -1,7 +1,7 @@
 /* posix/mutex.c - pthread_mutex_* and mtx_*. The kind, which libc's headers put at a fixed place
  * also in static initialisers, decides whose a mutex is: robust, PI, PP and process-shared mutexes
- * stay libc's (posix/delegate), all further ones are kb_mutex_t in the same bytes. Adaptive counts
- * as normal. A destroyed mutex has a kind of its own: libc's functions return EINVAL for it.
+ * stay libc's (posix/libc_mutex), all further ones are kb_mutex_t in the same bytes. Adaptive
+ * counts as normal. A destroyed mutex has a kind of its own: libc's functions return EINVAL for it.
  * Callers: programs. Locks may switch. */
 #include "posix/posix.h"
 
@@ -116,7 +116,7 @@ static int lock_mutex_until(pthread_mutex_t *m, clockid_t clock, const struct ti
 	if (quick_lock(m))
 		return 0;
 	if (is_libcs_mutex(m))
-		return kbi_delegate_mutex_lock(m, clock, abstime);
+		return kbi_libc_mutex_lock(m, clock, abstime);
 	e = kbi_mutex_trylock(mutex_of_pthread(m));
 	if (e != EBUSY)
 		return e;
@@ -132,7 +132,7 @@ KBI_POSIX_API int pthread_mutex_trylock(pthread_mutex_t *m)
 	if (quick_lock(m))
 		return 0;
 	if (is_libcs_mutex(m))
-		return kbi_delegate_mutex_trylock(m);
+		return kbi_libc_mutex_trylock(m);
 	e = kbi_mutex_trylock(mutex_of_pthread(m));
 	if (kbi_likely(e != EBUSY) || !kbi_posix_forked)
 		return e;
@@ -145,7 +145,7 @@ static KBI_NOINLINE int lock_general(pthread_mutex_t *m)
 	int e;
 
 	if (is_libcs_mutex(m))
-		return kbi_delegate_mutex_lock(m, CLOCK_MONOTONIC, NULL);
+		return kbi_libc_mutex_lock(m, CLOCK_MONOTONIC, NULL);
 	e = kbi_mutex_trylock(mutex_of_pthread(m));
 	if (kbi_likely(e != EBUSY))
 		return e;
@@ -177,7 +177,7 @@ static KBI_NOINLINE int unlock_general(pthread_mutex_t *m)
 	int e;
 
 	if (is_libcs_mutex(m))
-		return kbi_delegate_mutex_unlock(m);
+		return kbi_libc_mutex_unlock(m);
 	if (kbi_unlikely(kbi_posix_forked))
 		kbi_orphan_mutex(mutex_of_pthread(m));
 	e = kbi_mutex_unlock(mutex_of_pthread(m));

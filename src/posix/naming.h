@@ -1,8 +1,8 @@
 /* posix/naming.h - thread names that a program writes into the file `comm` of a thread. The kernel
  * has no such file for a lightweight thread: the program gets a memory file instead, and every
  * question about the name looks into that file first.
- * Callers: posix/about, posix/proc, posix/thread. Takes a lock that no handler interrupts. Never
- * switches. */
+ * Callers: posix/thread_attrs, posix/proc, posix/thread. Takes a lock that no handler interrupts.
+ * Never switches. */
 #ifndef KBI_NAMING_H
 #define KBI_NAMING_H
 

@@ -49,7 +49,7 @@ static bool changes_nothing(long n, const long *a)
 		return !a_load_rlx(&kbi_posix_me.bound);
 	if (n == SYS_sched_setscheduler)
 		return (policy == SCHED_OTHER && !a_load_rlx(&kbi_posix_me.bound)) || !p ||
-		       kbi_about_may_schedule(policy & ~SCHED_RESET_ON_FORK, p->sched_priority);
+		       kbi_thread_attrs_may_schedule(policy & ~SCHED_RESET_ON_FORK, p->sched_priority);
 	return false;
 }
 
@@ -65,12 +65,12 @@ static long change_self(const struct row *row, long n, const long *b)
 	long r;
 
 	if (n == SYS_sched_setscheduler)
-		kbi_about_expect((int)b[1]);
+		kbi_thread_attrs_expect((int)b[1]);
 	if (!changes_nothing(n, b) && !kbi_bind_change(row->what, KBI_BIND_TURNED))
 		return -EAGAIN;
 	r = kbi_sys(n, b[0], b[1], b[2], b[3], b[4], b[5]);
 	if (r == 0 && is_scheduling(n) && a_load_rlx(&kbi_posix_me.bound))
-		kbi_about_adopted();
+		kbi_thread_attrs_adopted();
 	return r;
 }
 

@@ -123,15 +123,15 @@ static inline const struct kbi_libc *kbi_libc(void)
 extern bool kbi_posix_started;
 
 struct link_map;
-struct link_map *kbi_place_object(const void *address);
+struct link_map *kbi_link_order_object(const void *address);
 /* Tests whether the code at that address comes before us in the loader's look-up order. */
-bool kbi_place_before_us(const void *address);
+bool kbi_link_order_before_us(const void *address);
 /* Tests whether libc comes before us. The program's calls then go to libc. */
-bool kbi_place_behind_libc(void);
+bool kbi_link_order_behind_libc(void);
 enum { KBI_POSIX_CANNOT_RUN = 126 /* exit status, as of the command and of shells */ };
 /* Checks that the libraries are in the order that we need. Called once, before main. May start the
  * program anew, or end the process. */
-void kbi_order(char **argv, char **envp);
+void kbi_preload_order(char **argv, char **envp);
 
 /* ---- who calls ------------------------------------------------------------------------------- */
 
@@ -180,16 +180,16 @@ struct kbi_posix_thread {
 	int drained;
 	/* counts sched_yield: now and then the kernel's other threads get a turn */
 	uint8_t yields;
-	uint8_t ring_told;    /* posix/issuer: the flags of the ring that it maps next were seen */
+	uint8_t ring_told;    /* posix/uring_owner: the flags of the ring that it maps next were seen */
 	uint8_t short_waits;  /* its last wait for a descriptor was short */
 	/* rises if a second attempt succeeded after other threads had run, falls if it failed; 0: such
 	 * attempts hardly ever help */
 	uint8_t luck;
 	uint8_t waits;        /* counts calls that had to wait */
 	int libcs_held;       /* number of libc's mutexes that it holds */
-	/* kernel thread that stands in for it if such a mutex is robust and shared (posix/guardian);
-	 * NULL: none */
-	struct kbi_guardian *guardian;
+	/* kernel thread that stands in for it if such a mutex is robust and shared
+	 * (posix/standin_robust); NULL: none */
+	struct kbi_standin_robust *standin_robust;
 	/* handlers */
 	/* the signal that it is sending itself, in brackets; the relay handles this signal at once;
 	 * NULL: none */
@@ -204,9 +204,9 @@ struct kbi_posix_thread {
 	kb_sem_t ended; /* posted at its end, so that a lightweight joiner need not block in libc */
 	a32 kernel;
 	/* rarely used */
-	uint32_t sentry_seen;
-	/* the sentry of the word at which it sleeps; sentry_seen: the word's value */
-	struct kbi_sentry *sentry;
+	uint32_t standin_seen;
+	/* the futex stand-in of the word at which it sleeps; standin_seen: the word's value */
+	struct kbi_standin_futex *standin_futex;
 	/* list of libc's mutexes that it has given the kernel itself; NULL: libc's list */
 	void *robust;
 	char *strtok_at;      /* where strtok goes on */
@@ -480,11 +480,11 @@ static inline void kbi_posix_let_turn_end(void)
 void kbi_signal_listen(void);
 /* Sends that signal to kernel thread tid. Returns 0, or EAGAIN: the user's limit of queued signals
  * is reached (RLIMIT_SIGPENDING). */
-int kbi_signal_knock(int tid);
+int kbi_signal_kick(int tid);
 /* Adapts that handler: kbi_preempt_is_apart is true from now on. */
-void kbi_signal_attention_apart(void);
+void kbi_signal_sigcancel_apart(void);
 /* Sends that signal to the caller's own kernel thread, a short time later. */
-void kbi_signal_knock_later(void);
+void kbi_signal_kick_later(void);
 /* The addressee of a signal. A descriptor serves several threads in turn, so the number tells the
  * threads apart: a signal on its way to a thread that has ended does not go to the descriptor's
  * next thread. t NULL: the process. */
@@ -524,19 +524,19 @@ void kbi_signal_thread_ends(void);
 void kbi_signal_stack_after_fork(void);
 
 /* Returns 0, EINVAL or EPERM, as the kernel would answer sched_setscheduler. */
-int kbi_about_may_schedule(int policy, int priority);
+int kbi_thread_attrs_may_schedule(int policy, int priority);
 /* Tests whether the kernel is to apply the thread's real-time policy: the thread asked for
  * PTHREAD_SCOPE_SYSTEM, and option `scope` does not say that this means nothing. */
-bool kbi_about_is_kernels(bool system_scope);
+bool kbi_thread_attrs_is_kernels(bool system_scope);
 /* A thread is about to have this policy. With a real-time policy, waiters are from now on queued by
  * priority at all objects. */
-void kbi_about_expect(int policy);
+void kbi_thread_attrs_expect(int policy);
 /* Asks the kernel for the policy of the caller's kernel thread. */
-void kbi_about_scheduling(int *policy, int *priority);
+void kbi_thread_attrs_scheduling(int *policy, int *priority);
 /* Returns the name of t in buf. 0, or an errno value. */
-int kbi_about_name(struct kb_thread *t, char buf[16]);
+int kbi_thread_attrs_name(struct kb_thread *t, char buf[16]);
 /* The caller keeps its kernel thread and has just taken that kernel thread's policy. */
-void kbi_about_adopted(void);
+void kbi_thread_attrs_adopted(void);
 
 /* ---- between the units ----------------------------------------------------------------------- */
 
@@ -551,39 +551,39 @@ bool kbi_attr_wants_kernel_thread(const pthread_attr_t *attr);
 void kbi_key_run_destructors(void);
 void kbi_key_find(void);
 /* Marks the robust mutexes that the ending thread holds: their next owner gets EOWNERDEAD. */
-void kbi_delegate_thread_ends(void);
+void kbi_libc_mutex_thread_ends(void);
 /* Returns the calling lightweight thread's list of robust mutexes: the list that it has set, or
  * libc's; NULL: unknown. */
-void *kbi_delegate_robust_list(void);
+void *kbi_libc_mutex_robust_list(void);
 /* Returns the list of thread t. */
-void *kbi_delegate_robust_list_of(const struct kb_thread *t);
+void *kbi_libc_mutex_robust_list_of(const struct kb_thread *t);
 /* Sets the caller's list; NULL: libc's list again. Returns 0 or EINVAL. */
-int kbi_delegate_set_robust_list(void *head, size_t size);
+int kbi_libc_mutex_set_robust_list(void *head, size_t size);
 /* Finds the offset of the list of robust mutexes in libc's block. Called before the runtime starts,
  * on a kernel thread of libc's. */
-void kbi_delegate_find(void);
+void kbi_libc_mutex_find(void);
 /* Locks a libc mutex without blocking the VP. Returns 0, ETIMEDOUT, or libc's error. */
-KBI_SWITCHES int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock,
+KBI_SWITCHES int kbi_libc_mutex_lock(pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime);
 /* Calls `attempt` until the result is not EBUSY. word: NULL, or 32 bits whose change makes another
  * attempt worthwhile. */
-KBI_SWITCHES int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word,
-				   clockid_t clock, const struct timespec *abstime);
-/* As kbi_delegate_wait; a long wait is left to stand_in, which returns the wait's result, or -1: it
- * cannot wait now. */
-KBI_SWITCHES int kbi_delegate_wait_long(int (*attempt)(void *),
-					int (*stand_in)(void *, clockid_t, const struct timespec *), void *object,
-					const void *word, clockid_t clock, const struct timespec *abstime);
-/* As kbi_delegate_wait_long, for cancellation points, which handlers end, too: EINTR. stand_in may
- * also return EINTR; the caller has to look for signals and cancellation. */
-KBI_SWITCHES int kbi_delegate_wait_ending(int (*attempt)(void *),
+KBI_SWITCHES int kbi_libc_mutex_wait(int (*attempt)(void *), void *object, const void *word,
+				     clockid_t clock, const struct timespec *abstime);
+/* As kbi_libc_mutex_wait; a long wait is left to stand_in, which returns the wait's result, or -1:
+ * it cannot wait now. */
+KBI_SWITCHES int kbi_libc_mutex_wait_long(int (*attempt)(void *),
 					  int (*stand_in)(void *, clockid_t, const struct timespec *), void *object,
 					  const void *word, clockid_t clock, const struct timespec *abstime);
+/* As kbi_libc_mutex_wait_long, for cancellation points, which handlers end, too: EINTR. stand_in
+ * may also return EINTR; the caller has to look for signals and cancellation. */
+KBI_SWITCHES int kbi_libc_mutex_wait_ending(int (*attempt)(void *),
+					    int (*stand_in)(void *, clockid_t, const struct timespec *), void *object,
+					    const void *word, clockid_t clock, const struct timespec *abstime);
 /* Tells n threads of this process that sleep for the word to try again, after the word has been
  * changed. The word's memory may be gone. */
-void kbi_delegate_tell(const void *word, unsigned n);
+void kbi_libc_mutex_tell(const void *word, unsigned n);
 /* Tells approximately whether a thread of this process sleeps for a word. */
-bool kbi_delegate_has_sleepers(void);
+bool kbi_libc_mutex_has_sleepers(void);
 /* Tests for a robust, priority-inheriting, priority-protected or process-shared mutex: these are
  * libc's. */
 static inline bool kbi_mutex_is_libcs(const pthread_mutex_t *m)
@@ -616,49 +616,50 @@ static inline bool kbi_shared_is_known(enum kbi_shared kind)
 }
 /* Wait at a process-shared condition variable or barrier of libc's, for a lightweight thread. -1:
  * there is no kernel thread that could wait for it. */
-KBI_SWITCHES int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+KBI_SWITCHES int kbi_standin_libc_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime);
-KBI_SWITCHES int kbi_proxy_barrier(pthread_barrier_t *b);
+KBI_SWITCHES int kbi_standin_libc_barrier(pthread_barrier_t *b);
 /* Calls libc's function for a wait at the condition variable. clock -1: the clock of c. */
-int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+int kbi_standin_libc_call_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime);
 /* Waits at a semaphore as sem_wait and sem_clockwait do, but returns the error. -1 as above. EINTR:
  * the caller was sent a signal, or is cancelled, and has not got the semaphore; if the caller tries
  * once more, no thread that a post should have woken stays asleep. */
-KBI_SWITCHES int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime);
+KBI_SWITCHES int kbi_standin_libc_sem(void *s, clockid_t clock, const struct timespec *abstime);
 /* Wait at a readers-writer lock in the same way, without EINTR. */
-KBI_SWITCHES int kbi_proxy_read(void *l, clockid_t clock, const struct timespec *abstime);
-KBI_SWITCHES int kbi_proxy_write(void *l, clockid_t clock, const struct timespec *abstime);
+KBI_SWITCHES int kbi_standin_libc_read(void *l, clockid_t clock, const struct timespec *abstime);
+KBI_SWITCHES int kbi_standin_libc_write(void *l, clockid_t clock, const struct timespec *abstime);
 /* From now on the kernel marks the calling lightweight thread's robust mutexes if the process is
  * killed, and the owner recorded in these mutexes is a kernel thread's number. The caller must hold
  * none of libc's mutexes. */
-KBI_SWITCHES void kbi_guardian_begin(void *robust_head);
-void kbi_guardian_end(void);
+KBI_SWITCHES void kbi_standin_robust_begin(void *robust_head);
+void kbi_standin_robust_end(void);
 /* Starts a detached kernel thread that stands in for lightweight threads. Its body must call
- * kbi_guardian_block_signals first. */
-int kbi_guardian_start(pthread_t *id, void *(*body)(void *), void *arg);
-void kbi_guardian_block_signals(void);
+ * kbi_standin_block_signals first. */
+int kbi_standin_start(pthread_t *id, void *(*body)(void *), void *arg);
+void kbi_standin_block_signals(void);
 /* Tests whether a stand-in may be lost together with its process, which has a successor (option
  * contain). */
-bool kbi_guardian_may_be_lost(void);
-/* Bits that tell how a thread is parked at a word. A sentry wakes only threads parked with the
- * sentry: these know that a wake-up meant for another thread may have reached them, and pass it
- * on. */
-enum { KBI_PARKED_FOR_A_WHILE = 1, KBI_PARKED_WITH_SENTRY = 2 };
-/* Starts or joins the sentry of the word: a kernel thread that waits in the kernel in place of the
- * lightweight threads that sleep at the word. Processes that change the word ask the kernel to
- * wake. Returns NULL if there is none. */
-KBI_SWITCHES struct kbi_sentry *kbi_sentry_begin(const uint32_t *word);
-/* Leaves the sentry. got: the caller got what it slept for; false: a wake-up is passed on to
- * another sleeper. */
-void kbi_sentry_end(struct kbi_sentry *s, bool got);
+bool kbi_standin_may_be_lost(void);
+/* Bits that tell how a thread is parked at a word. A futex stand-in wakes only threads parked with
+ * the futex stand-in: these know that a wake-up meant for another thread may have reached them, and
+ * pass it on. */
+enum { KBI_PARKED_FOR_A_WHILE = 1, KBI_PARKED_WITH_STANDIN = 2 };
+/* Starts or joins the futex stand-in of the word: a kernel thread that waits in the kernel in place
+ * of the lightweight threads that sleep at the word. Processes that change the word ask the kernel
+ * to wake. Returns NULL if there is none. */
+KBI_SWITCHES struct kbi_standin_futex *kbi_standin_futex_begin(const uint32_t *word);
+/* Leaves the futex stand-in. got: the caller got what it slept for; false: a wake-up is passed on
+ * to another sleeper. */
+void kbi_standin_futex_end(struct kbi_standin_futex *s, bool got);
 /* Sleeps while the word is `seen`, which contains a mark for processes that change the word: until
- * a thread here (kbi_delegate_tell) or another process changes it, or a signal or the deadline
+ * a thread here (kbi_libc_mutex_tell) or another process changes it, or a signal or the deadline
  * `until` comes. May return early. */
-KBI_SWITCHES void kbi_sentry_sleep(struct kbi_sentry *s, uint32_t seen, uint64_t until);
+KBI_SWITCHES void kbi_standin_futex_sleep(struct kbi_standin_futex *s, uint32_t seen,
+	uint64_t until);
 /* Performs trylock and unlock of a libc mutex by libc. */
-KBI_SWITCHES int kbi_delegate_mutex_trylock(pthread_mutex_t *m);
-int kbi_delegate_mutex_unlock(pthread_mutex_t *m);
+KBI_SWITCHES int kbi_libc_mutex_trylock(pthread_mutex_t *m);
+int kbi_libc_mutex_unlock(pthread_mutex_t *m);
 /* The jump of libc's unwinders. pthread.h declares the first three only for code without
  * exceptions, and the fourth under a name that changes with the version. */
 void __pthread_register_cancel(__pthread_unwind_buf_t *buf);
@@ -675,11 +676,12 @@ void *kbi_posix_frame(void *(*fn)(void *), void *arg);
 void kbi_posix_exit_by_number(void) KBI_NORETURN;
 /* Creates a thread that is a kernel thread of libc's. bound: what it inherits from its creator, a
  * set of enum kbi_bind_why. */
-int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg,
-		      bool c11, uint32_t bound);
+int kbi_kernel_thread_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *),
+			     void *arg, bool c11, uint32_t bound);
 /* Waits, as a lightweight thread, until libc's join would be short: returns 0 or ETIMEDOUT. Or
  * performs the join: *joined is set, or libc's error is returned. */
-KBI_SWITCHES int kbi_kernel_join(pthread_t id, void **result, uint64_t deadline, bool *joined);
+KBI_SWITCHES int kbi_kernel_thread_join(pthread_t id, void **result, uint64_t deadline,
+	bool *joined);
 void kbi_fork_init(void);
 /* Ends the thread that came through fork, which is now its kernel thread's only thread. */
 void kbi_fork_thread_ends(void) KBI_NORETURN;

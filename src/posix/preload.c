@@ -75,7 +75,7 @@ enum { QUANTUM_US = 10000 };
  * by dlopen. Then nothing of the program is bound to us, and half of it must not be. */
 static bool is_passed_over(void)
 {
-	if (kbi_likely(!kbi_place_behind_libc()))
+	if (kbi_likely(!kbi_link_order_behind_libc()))
 		return false;
 	kbi_sys_message("%s comes behind libc here, needed by a library and not by the program: "
 		"threads are libc's; link the program with it, or use kochab run", our_file);
@@ -90,7 +90,7 @@ __attribute__((constructor(101))) static void start_drop_in(int argc, char **arg
 	kbi_posix_started = true;
 	if (is_passed_over())
 		return;
-	kbi_order(argv, envp);
+	kbi_preload_order(argv, envp);
 	kbi_options.quantum = QUANTUM_US;
 	kbi_options.spares = KBI_OPTION_POSIX_SPARES;
 	kbi_option_load_quietly(); /* the first thread reports errors */

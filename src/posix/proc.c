@@ -282,7 +282,7 @@ static int make_copy(const struct place *p, const struct copied *c, const char *
 	text = malloc(TEXT);
 	fd = text ? (int)kbi_sys(SYS_memfd_create, "proc", MFD_CLOEXEC) : -ENOMEM;
 	if (fd >= 0 && read_all(path, text, TEXT)) {
-		kbi_about_name(p->t, name);
+		kbi_thread_attrs_name(p->t, name);
 		c->copy(fd, text, name, p->t);
 		kbi_sys(SYS_lseek, fd, 0, SEEK_SET);
 	}

@@ -1,7 +1,7 @@
 /* posix/proc.h - the files in /proc of lightweight threads, by the numbers that gettid gives them.
  * The kernel does not know these numbers: it is given the path of a kernel thread in an equal
  * state, or, where a file contains the thread's name or number, a copy with the thread's own
- * values. Callers: posix/path, listing; posix/call_apart, for open. Never switches. */
+ * values. Callers: posix/path, listing; posix/call_blocking, for open. Never switches. */
 #ifndef KBI_PROC_H
 #define KBI_PROC_H
 

@@ -3,7 +3,7 @@
  * initialisers put it: readers may overtake waiting writers unless the lock says otherwise, so a
  * thread may take a read lock twice.
  * Callers: programs. Locks may switch. A lightweight thread waits for a lock of libc by trying
- * (posix/delegate), then in libc, on its kernel thread or a proxy (posix/proxy). */
+ * (posix/libc_mutex), then in libc, on its kernel thread or a stand-in (posix/standin_libc). */
 #include "posix/posix.h"
 
 #include <limits.h>
@@ -82,7 +82,7 @@ static int unlock_libcs_rwlock(pthread_rwlock_t *l)
 {
 	int e = kbi_libc()->pthread_rwlock_unlock(l);
 
-	kbi_delegate_tell(&l->__data.__readers, INT_MAX);
+	kbi_libc_mutex_tell(&l->__data.__readers, INT_MAX);
 	return e;
 }
 
@@ -130,9 +130,9 @@ static bool is_rwlock_writer(const pthread_rwlock_t *l)
 static int wait_libcs_rwlock(pthread_rwlock_t *l, bool write, clockid_t clock,
 	const struct timespec *abstime)
 {
-	return write ? kbi_delegate_wait_long(try_libcs_wrlock, kbi_proxy_write, l,
+	return write ? kbi_libc_mutex_wait_long(try_libcs_wrlock, kbi_standin_libc_write, l,
 		&l->__data.__readers, clock, abstime) :
-		       kbi_delegate_wait_long(try_libcs_rdlock, kbi_proxy_read, l,
+		       kbi_libc_mutex_wait_long(try_libcs_rdlock, kbi_standin_libc_read, l,
 			&l->__data.__readers, clock, abstime);
 }
 

@@ -1,8 +1,8 @@
 /* posix/sem.c - sem_*. Named and process-shared semaphores have libc's mark (the word after the
  * value) and are libc's; all further ones are ours. Callers: programs; sem_post also signal
  * handlers. Waits may switch and are cancellation points. A lightweight thread waits for a
- * semaphore of libc by trying (posix/delegate), then in libc, on its kernel thread or a proxy
- * (posix/proxy). */
+ * semaphore of libc by trying (posix/libc_mutex), then in libc, on its kernel thread or a stand-in
+ * (posix/standin_libc). */
 #include "posix/posix.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static int post_libcs_sem(sem_t *s)
 	int e = kbi_libc()->sem_post(s);
 
 	if (e == 0 && (self = kbi_self_raw()) && self->vp && a_load_rlx(&self->np) == 0)
-		kbi_delegate_tell(value, 1);
+		kbi_libc_mutex_tell(value, 1);
 	return e;
 }
 
@@ -112,7 +112,7 @@ static int try_libcs_sem(void *s)
 
 static int wait_libcs_sem(sem_t *s, clockid_t clock, const struct timespec *abstime)
 {
-	return kbi_delegate_wait_ending(try_libcs_sem, kbi_proxy_sem, s, value_word_of_sem(s),
+	return kbi_libc_mutex_wait_ending(try_libcs_sem, kbi_standin_libc_sem, s, value_word_of_sem(s),
 		clock, abstime);
 }
 

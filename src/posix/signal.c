@@ -1,7 +1,7 @@
 /* posix/signal.c - masks of lightweight threads, and how a thread finds the signals that were sent
  * to it. Each thread's mask is remembered with the thread. When a thread resumes on a kernel thread
  * that has another mask, the kernel thread gets the thread's mask. An idle VP lets no signal
- * through: its signals go to the signal dispatcher (the "postman", signal_post). Faults and the
+ * through: its signals go to the signal dispatcher (signal_dispatcher). Faults and the
  * runtime's tick are never blocked.
  * Callers: this room; the core, through pointers set in kbi_signal_started; `sync` asks
  * kbi_posix_stop_signal. Runs on the thread's stack, `on_tick_return` also on a handler's. No
@@ -275,7 +275,7 @@ static void on_tick_return(struct kbi_task *self, void *context)
 	bool watch = a_load_rlx(&kbi_signal_watch);
 
 	if (watch && kbi_unlikely(kbi_signal_lets_in(self)))
-		kbi_signal_knock(kbi_sys_gettid());
+		kbi_signal_kick(kbi_sys_gettid());
 	if (watch && kbi_unlikely(kbi_cancel_async())) {
 		kbi_signal_unwound(self);
 		kbi_cancel_act();
@@ -311,15 +311,15 @@ void kbi_signal_unwound(struct kbi_task *self)
 void kbi_signal_returns(struct kbi_vp *vp, void *context, uint64_t mask)
 {
 	ucontext_t *uc = context;
-	uint64_t attention = kbi_signal_from_set(&uc->uc_sigmask) & BIT(KBI_LIBC_FIRST);
+	uint64_t sigcancel = kbi_signal_from_set(&uc->uc_sigmask) & BIT(KBI_LIBC_FIRST);
 
 	a_store_rlx(&kbi_signal_vp_mask[vp->id], mask);
 	a_store_rlx(&grown[vp->id], 0);
 	if (mask)
 		kbi_signal_look_after(vp->worker);
 	mask &= ~(kbi_signal_never() | kbi_broadcast_bit());
-	/* ATTENTION's handler is returned to; further signals of that number must not pile up */
-	mask |= attention;
+	/* SIGCANCEL's handler is returned to; further signals of that number must not pile up */
+	mask |= sigcancel;
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
@@ -380,9 +380,9 @@ void kbi_signal_started(void)
 	kbi_handoff_takes = on_vp_takeover;
 	kbi_handoff_departs = on_thread_departure;
 	kbi_preempt_returns = on_tick_return;
-	kbi_supervisor_kick = kbi_signal_knock;
+	kbi_supervisor_kick = kbi_signal_kick;
 	if (base_mask || kbi_signal_any_handler())
-		kbi_signal_need_post();
+		kbi_signal_need_dispatcher();
 }
 
 void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given)
@@ -395,7 +395,7 @@ void kbi_signal_inherit(struct kb_thread *child, const sigset_t *given)
 	a_store_rlx(&child->signals.pending, 0);
 	a_store_rlx(&child->signals.wanted, 0);
 	if (kbi_unlikely(given != NULL)) {
-		kbi_signal_need_post();
+		kbi_signal_need_dispatcher();
 		kbi_signal_opened(~mask);
 	}
 }
@@ -415,7 +415,7 @@ void kbi_signal_set_mask(struct kbi_task *self, uint64_t mask)
 		kbi_signal_left(self);
 		kbi_signal_give_back(kbi_thread_of(self));
 	}
-	kbi_signal_need_post();
+	kbi_signal_need_dispatcher();
 	kbi_signal_resumed();
 }
 
@@ -511,7 +511,7 @@ void kbi_signal_let_in(struct kbi_task *self)
 	if (pushes)
 		kbi_signal_push(self);
 	else if (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))
-		kbi_signal_knock(kbi_sys_gettid());
+		kbi_signal_kick(kbi_sys_gettid());
 }
 
 static KBI_NOINLINE bool take_resumed_signals_slow(struct kbi_task *self)

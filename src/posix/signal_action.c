@@ -299,12 +299,12 @@ static bool is_inside_library(struct kbi_task *self, int sig, const void *contex
 }
 
 /* Puts the signal into self's list. self takes it when it leaves the library: at the latest when
- * ATTENTION comes, which repeats as long as signals are there. If the list is full, or closed, the
+ * SIGCANCEL comes, which repeats as long as signals are there. If the list is full, or closed, the
  * dispatcher gets the signal. */
 static void put_off_signal(struct kbi_task *self, const siginfo_t *info, void *context, bool shared)
 {
 	struct kb_thread *t = kbi_thread_of(self);
-	bool knocks = a_load_rlx(&t->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
+	bool kicks = a_load_rlx(&t->signals.pending) & ~a_load_rlx(kbi_signal_mask(self));
 
 	a_store_rlx(&kbi_signal_watch, 1);
 	if (kbi_signal_put(kbi_signal_to(t), info, shared)) {
@@ -312,8 +312,8 @@ static void put_off_signal(struct kbi_task *self, const siginfo_t *info, void *c
 	} else {
 		/* the thread may have looked already, and be about to sleep */
 		a_store_rlx(&self->permit, 1);
-		if (!knocks)
-			kbi_signal_knock_later();
+		if (!kicks)
+			kbi_signal_kick_later();
 	}
 	if (self->vp)
 		kbi_signal_returns(self->vp, context, a_load_rlx(kbi_signal_mask(self)));
@@ -377,7 +377,7 @@ static void handle_own_signal(struct kbi_task *self, siginfo_t *info, void *cont
 
 	if (!awaited && kbi_unlikely(has_earlier_queued(self, info->si_signo))) {
 		put_off_signal(self, info, context, shared);
-		kbi_signal_knock(kbi_sys_gettid());
+		kbi_signal_kick(kbi_sys_gettid());
 	} else if (awaited || kbi_signal_is_let_in(self)) {
 		kbi_signal_go_on(on_alternate, info, context, continue_in_brackets);
 	} else if (!is_inside_library(self, info->si_signo, context)) {
@@ -467,7 +467,7 @@ static void relay_signal(int sig, siginfo_t *info, void *context)
 	vp = kbi_signal_idle_vp(self);
 	threads = to.t || is_for_this_thread(sig, info, address);
 	if (vp && !is_own_fault(sig, info) &&
-		(!kbi_signal_is_memory(sig) || kbi_signal_has_post())) {
+		(!kbi_signal_is_memory(sig) || kbi_signal_has_dispatcher())) {
 		kbi_signal_forward(info, to);
 		kbi_signal_returns_idle(vp, context);
 	} else if (!self || (!self->vp && !kbi_handoff_is_away(kbi_thread_of(self)))) {
@@ -475,7 +475,8 @@ static void relay_signal(int sig, siginfo_t *info, void *context)
 	} else if (is_own_fault(sig, info)) {
 		handle_fault(info, context);
 	} else if (may_run_here(self, sig, to.t) &&
-		   (threads || !kbi_signal_has_post() || kbi_signal_is_for_now(kbi_thread_of(self), sig))) {
+		   (threads || !kbi_signal_has_dispatcher() ||
+		    kbi_signal_is_for_now(kbi_thread_of(self), sig))) {
 		handle_own_signal(self, info, context, !threads);
 	} else {
 		pass_signal_on(self, info, to, context);
@@ -596,7 +597,7 @@ KBI_POSIX_API int sigaction(int sig, const struct sigaction *restrict new,
 	if (e == 0 && old)
 		*old = before;
 	if (e == 0 && new && is_program_handler(new))
-		kbi_signal_need_post();
+		kbi_signal_need_dispatcher();
 	return e;
 }
 

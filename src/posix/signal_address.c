@@ -1,7 +1,7 @@
 /* posix/signal_address.c - the address of a signal: the thread it is for, kept in the signal itself
  * while it is on its way to a kernel thread, on which another thread may run by then.
- * Callers: signal_sent, signal_post, signal_settle, signal_action, signal_bound, sigwait; also in
- * handlers. No locks. */
+ * Callers: signal_sent, signal_dispatcher, signal_settle, signal_action, signal_bound, sigwait;
+ * also in handlers. No locks. */
 #include "posix/signal_priv.h"
 
 /* si_code of a signal on its way is IN_TRANSIT minus a check value of its thread's number. */

@@ -1,7 +1,7 @@
 /* posix/signal_early.c - signals that are pending for the caller's kernel thread, among them main's
  * from before it was a lightweight thread: main blocks these, and they wait for main, on whichever
  * kernel thread it will be. Contract in signal_priv.h.
- * Callers: signal (start), signal_overrun, signal_post, signal_sent, sigwait. Calls only the
+ * Callers: signal (start), signal_overrun, signal_dispatcher, signal_sent, sigwait. Calls only the
  * kernel. No locks, never switches. */
 #include "posix/signal_priv.h"
 

@@ -96,7 +96,7 @@ static struct leave begin_exec(void)
 		return l;
 	l.mask = a_load_rlx(kbi_signal_mask(self));
 	if (!kbi_posix_me.in_handler)
-		kbi_signal_post_empty(kbi_thread_of(self));
+		kbi_signal_dispatcher_empty(kbi_thread_of(self));
 	kbi_signal_resumed();
 	kbi_np_enter(self);
 	l.c = collect_carried(kbi_thread_of(self), l.mask);

@@ -5,8 +5,8 @@
  * one of each timer is in the kernel, and the rest count as its overruns. (In the pool, likewise:
  * kbi_signal_put.) The kernel may throw a signal away: it is ignored meanwhile, or its kernel
  * thread has ended. A look at the pending signals there finds this out.
- * Callers: signal_pool, signal_address, signal_post, signal_sent, signal_action, sigwait, cputimer;
- * also in handlers. No locks. */
+ * Callers: signal_pool, signal_address, signal_dispatcher, signal_sent, signal_action, sigwait,
+ * cputimer; also in handlers. No locks. */
 #include "posix/signal_priv.h"
 
 #include <limits.h>

@@ -8,8 +8,8 @@
  *  - in the pool, with a bit in the thread's `pending`: the thread takes the signal when it leaves
  *    a wait.
  * A signal to the process is taken by a kernel thread that lets it through, as in any program. That
- * is a VP that runs a thread with a suitable mask, or the signal dispatcher (identifiers "post",
- * "postman"), which lets through every signal that any thread lets through and chooses a thread. */
+ * is a VP that runs a thread with a suitable mask, or the signal dispatcher, which lets through
+ * every signal that any thread lets through and chooses a thread. */
 #ifndef KBI_SIGNAL_PRIV_H
 #define KBI_SIGNAL_PRIV_H
 
@@ -317,9 +317,9 @@ static inline void kbi_signal_look_after(const struct kbi_worker *b)
 	if (kbi_unlikely(b && a_load_rlx(&b->posted)))
 		kbi_signal_look_after_slow();
 }
-bool kbi_signal_has_post(void);
+bool kbi_signal_has_dispatcher(void);
 /* Starts the signal dispatcher; not in handlers. */
-void kbi_signal_need_post(void);
+void kbi_signal_need_dispatcher(void);
 /* Notes that some thread now lets these through, or waits for them. */
 void kbi_signal_opened(uint64_t set);
 /* Passes the signal to the dispatcher, from a handler or any other place. */
@@ -343,27 +343,27 @@ void kbi_signal_let_in(struct kbi_task *self);
  * (kbi_np_enter). */
 int kbi_signal_raise(const siginfo_t *info);
 int kbi_signal_raise_inside(struct kbi_task *self, const siginfo_t *info);
-bool kbi_signal_is_postman(int tid);
+bool kbi_signal_is_dispatcher(int tid);
 /* Tests whether the dispatcher is not waiting for signals at this moment. And: returns the signals
  * of the set that the dispatcher takes when they come. */
-bool kbi_signal_post_is_at_work(void);
-uint64_t kbi_signal_post_takes(uint64_t set);
+bool kbi_signal_dispatcher_is_at_work(void);
+uint64_t kbi_signal_dispatcher_takes(uint64_t set);
 /* Called before self sends a signal that queues to the program. A signal that no thread lets
  * through must be taken neither by the dispatcher nor by a VP that no thread has closed yet: it
  * would come back behind later ones. */
 void kbi_signal_close_all(const struct kbi_task *self, int sig);
 /* Waits until the dispatcher has given away all signals that it had, and all that waited for it.
  * Not in handlers. */
-void kbi_signal_ask_post(void);
+void kbi_signal_drain_dispatcher(void);
 /* Does this before t executes a program; where VPs are processes, t's list then contains what no
  * thread lets through. */
-void kbi_signal_post_empty(struct kb_thread *t);
+void kbi_signal_dispatcher_empty(struct kb_thread *t);
 /* Where VPs are processes: sends a signal for the program to the dispatcher. False: there is no
  * dispatcher yet. */
-bool kbi_signal_post_program(const siginfo_t *info);
+bool kbi_signal_dispatcher_program(const siginfo_t *info);
 /* Where VPs are processes: returns the signals to the program that wait because no thread lets them
  * through. 0 where workers are kernel threads. */
-uint64_t kbi_signal_at_post(void);
+uint64_t kbi_signal_at_dispatcher(void);
 /* Returns the mask in that line of a file of /proc; 0: not found. */
 uint64_t kbi_signal_listed(const char *path, const char *line);
 

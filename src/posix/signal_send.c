@@ -73,7 +73,7 @@ static int send_info(struct kbi_signal_to to, siginfo_t *info)
 		return send_self(&t->task, info);
 	if (kbi_unlikely(kbi_signal_is_memory(info->si_signo)))
 		/* a program's handler of these signals alone does not start the dispatcher */
-		kbi_signal_need_post();
+		kbi_signal_need_dispatcher();
 	/* ended and not joined yet: nothing to do, as in libc. acquire: partner is the release that
 	 * gave the state */
 	if (kbi_state_kind(a_load_acq(&t->task.state)) == KBI_TASK_DONE)
@@ -202,7 +202,7 @@ static bool send_by_dispatcher(pid_t pid, const siginfo_t *info)
 	int sig = info->si_signo;
 
 	return kbi_sys_from.processes && kbi_posix_light() && pid == getpid() && kbi_signal_ok(sig) &&
-	       sig != SIGKILL && sig != SIGSTOP && kbi_signal_post_program(info);
+	       sig != SIGKILL && sig != SIGSTOP && kbi_signal_dispatcher_program(info);
 }
 
 /* Gives a handled signal to another thread that takes it: as in the kernel, that thread has it when

@@ -72,7 +72,7 @@ int kbi_signal_send_to(int on, const struct kb_thread *t, const siginfo_t *info,
 	a_fence_sc(); /* partner: the fence in kbi_signal_look_after */
 	if (b && !e && has_closed(t, on, bit)) {
 		a_or_acqrel(&b->posted, bit & ~MERGED); /* bits of MERGED stay until the signals come */
-		kbi_signal_knock(on);
+		kbi_signal_kick(on);
 	}
 	return (int)-e;
 }
@@ -110,7 +110,7 @@ void kbi_signal_look_after_slow(void)
 	struct kbi_signal_to to;
 	siginfo_t info;
 
-	if (!b || !kbi_signal_has_post())
+	if (!b || !kbi_signal_has_dispatcher())
 		return;
 	set = a_and_acqrel(&b->posted, MERGED); /* partner: the changes in kbi_signal_send_to */
 	if (kbi_posix_me.raises) /* the thread itself waits for this signal */

@@ -26,9 +26,9 @@ void kbi_signal_note_sent(uint64_t set)
  * kbi_signal_note_sent and kbi_signal_settle, in this order */
 static bool may_be_in_hand(uint64_t set)
 {
-	return kbi_signal_has_post() &&
-	       ((a_load_acq(&sent) & kbi_signal_post_takes(set)) || a_load_acq(&settling) ||
-		kbi_signal_post_is_at_work());
+	return kbi_signal_has_dispatcher() &&
+	       ((a_load_acq(&sent) & kbi_signal_dispatcher_takes(set)) || a_load_acq(&settling) ||
+		kbi_signal_dispatcher_is_at_work());
 }
 
 bool kbi_signal_settle(uint64_t set)
@@ -38,8 +38,8 @@ bool kbi_signal_settle(uint64_t set)
 	/* before the bits are cleared: a thread that finds them cleared finds this count until the
 	 * dispatcher has answered */
 	a_add_acqrel(&settling, 1);
-	a_and_acqrel(&sent, ~kbi_signal_post_takes(set));
-	kbi_signal_ask_post();
+	a_and_acqrel(&sent, ~kbi_signal_dispatcher_takes(set));
+	kbi_signal_drain_dispatcher();
 	a_sub_acqrel(&settling, 1);
 	return true;
 }

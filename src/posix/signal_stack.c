@@ -6,7 +6,7 @@
  * for this thread, and calls the handler there. On machines where frames do not move
  * (os/signal_frame) the handler is called on the thread's alternate stack, and the kernel's frame
  * stays where it is: on the interrupted stack or, for faults, on the kernel thread's.
- * Callers: programs; signal, signal_action, signal_attention, signal_jump, fork. Runs on the
+ * Callers: programs; signal, signal_action, signal_sigcancel, signal_jump, fork. Runs on the
  * thread's stack, also in handlers. No locks. Never switches. */
 #include "posix/signal_priv.h"
 
@@ -216,7 +216,7 @@ static void move_handlers_apart(void)
 	if (a_cas_acq(&begun, &no, 1)) {
 		mains_place = kbi_sys_map(PLACE);
 		kbi_preempt_apart(runtime_frame_top);
-		kbi_signal_attention_apart();
+		kbi_signal_sigcancel_apart();
 		kbi_lock_tell(&begun, 2);
 	}
 	kbi_lock_await(&begun, 1);

@@ -24,7 +24,7 @@ static uint64_t left_to_post(uint64_t set)
 {
 	const uint64_t queue = ~(kbi_signal_bit(SIGRTMIN) - 1);
 
-	return set & queue && !kbi_sys_from.processes ? kbi_signal_post_takes(set & queue) : 0;
+	return set & queue && !kbi_sys_from.processes ? kbi_signal_dispatcher_takes(set & queue) : 0;
 }
 
 static bool is_set_pending(uint64_t set)
@@ -57,8 +57,8 @@ static int take_present_signal(struct kbi_task *self, uint64_t set, siginfo_t *i
 
 	/* a signal that the dispatcher has in hand, or is about to take, came before those that still
 	 * wait in the kernel */
-	if (!sig && (kbi_signal_post_is_at_work() || is_set_pending(left_to_post(set)))) {
-		kbi_signal_ask_post();
+	if (!sig && (kbi_signal_dispatcher_is_at_work() || is_set_pending(left_to_post(set)))) {
+		kbi_signal_drain_dispatcher();
 		sig = kbi_signal_get(kbi_thread_of(self), set, info);
 	}
 	if (!sig)
@@ -81,7 +81,7 @@ static bool settle_at_deadline(uint64_t set)
 		return true;
 	if (!left_to_post(set))
 		return false;
-	kbi_signal_ask_post();
+	kbi_signal_drain_dispatcher();
 	return true;
 }
 
@@ -114,7 +114,7 @@ static int wait_for_signal(struct kbi_task *self, uint64_t set, siginfo_t *info,
 		now = kbi_timer_now();
 		if (now >= deadline && !settled && (settled = settle_at_deadline(set)))
 			continue;
-		if (now >= deadline && !(kbi_signal_at_post() & set))
+		if (now >= deadline && !(kbi_signal_at_dispatcher() & set))
 			return -EAGAIN;
 		if (now >= deadline)
 			deadline = now + LOOK_NS; /* it is on its way */
@@ -139,9 +139,9 @@ static int wait_with_wanted_set(uint64_t wanted, siginfo_t *info, uint64_t deadl
 
 	if (cancels)
 		kbi_cancel_test();
-	kbi_signal_need_post();
+	kbi_signal_need_dispatcher();
 	/* a signal that is there already, and that the dispatcher does not take, needs no delivery */
-	sig = kbi_signal_post_takes(wanted) ? -EAGAIN : take_present_signal(self, wanted, info);
+	sig = kbi_signal_dispatcher_takes(wanted) ? -EAGAIN : take_present_signal(self, wanted, info);
 	if (sig > 0)
 		return sig;
 	a_store_rlx(mine, wanted);
@@ -271,7 +271,7 @@ static int suspend_with_mask(struct kbi_task *self, uint64_t mask, bool cancels)
 
 	if (cancels)
 		kbi_cancel_test();
-	kbi_signal_need_post();
+	kbi_signal_need_dispatcher();
 	pthread_cleanup_push(restore_suspended_mask, &before);
 	/* a signal that is let in from here on ends the wait, wherever it comes */
 	handled = kbi_posix_me.handled;
@@ -323,14 +323,14 @@ KBI_POSIX_API int sigpending(sigset_t *set)
 	kbi_signal_settle(a_load_rlx(kbi_signal_mask(self)));
 	kbi_sys(SYS_rt_sigpending, &there, KBI_MASK_BYTES);
 	/* acquire: partner is the release in kbi_signal_put */
-	there |= a_load_acq(&kbi_thread_of(self)->signals.pending) | kbi_signal_at_post();
+	there |= a_load_acq(&kbi_thread_of(self)->signals.pending) | kbi_signal_at_dispatcher();
 	kbi_signal_to_set(set, there & a_load_rlx(kbi_signal_mask(self)));
 	return 0;
 }
 
 long kbi_posix_pause_by_number(void)
 {
-	kbi_signal_need_post();
+	kbi_signal_need_dispatcher();
 	wait_for_handler(kbi_self_raw(), kbi_posix_me.handled, false);
 	return -EINTR;
 }

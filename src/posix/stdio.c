@@ -2,7 +2,7 @@
  * so a thread of ours can be its owner. But libc waits for it in the kernel, and with it all
  * threads of that virtual processor, perhaps the holder: the holder may be suspended (flockfile
  * around a wait, a callback of fopencookie) or be blocked in write() while its reader waits behind
- * it. So a lightweight thread takes the lock here before it enters libc, as in posix/delegate: it
+ * it. So a lightweight thread takes the lock here before it enters libc, as in posix/libc_mutex: it
  * tries, and sleeps between tries. Inside, libc takes the lock once more without waiting. Unlocking
  * is libc's; so are ftrylockfile, the *_unlocked functions and all calls of kernel threads.
  * stdio.def has a row for each function. Not covered: calls inside libc (err, error, syslog,
@@ -108,7 +108,7 @@ static KBI_NOINLINE void wait_for_stream(FILE *f)
 		table.flockfile(f);
 		return;
 	}
-	kbi_delegate_wait(try_stream_lock, f, NULL, CLOCK_MONOTONIC, NULL);
+	kbi_libc_mutex_wait(try_stream_lock, f, NULL, CLOCK_MONOTONIC, NULL);
 	errno = saved;
 }
 
@@ -370,7 +370,7 @@ KBI_POSIX_API int pclose(FILE *f)
 
 	if (!kbi_call_may_wait())
 		return KBI_CALL_REAL(pclose)(f);
-	KBI_CALL_APART(false);
+	KBI_CALL_BLOCKING(false);
 	return KBI_CALL_REAL(pclose)(f);
 }
 
@@ -445,7 +445,7 @@ static int flush_all_streams(void)
 	bool failed = false;
 	int saved = errno;
 
-	kbi_delegate_wait(flush_free_streams, &failed, NULL, CLOCK_MONOTONIC, NULL);
+	kbi_libc_mutex_wait(flush_free_streams, &failed, NULL, CLOCK_MONOTONIC, NULL);
 	if (failed) /* libc flushes the rest, and sets errno and the result */
 		return table.fflush(NULL);
 	errno = saved;

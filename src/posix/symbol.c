@@ -28,7 +28,7 @@
  * for a handle, could run constructors too early. */
 static void *find_own_function(const char *name)
 {
-	const struct link_map *us = kbi_place_object((const void *)find_own_function);
+	const struct link_map *us = kbi_link_order_object((const void *)find_own_function);
 	const ElfW(Sym) *found;
 
 	return us && kbi_names_symbols(us->l_addr, us->l_ld, name, &found, 1)
@@ -42,7 +42,7 @@ static void *answer_as_linker(void *handle, const char *name, const char *versio
 
 	if (!name || !version || strncmp(version, "GLIBC_", 6) != 0)
 		return NULL;
-	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !kbi_place_before_us(caller)))
+	if (handle != RTLD_DEFAULT && (handle != RTLD_NEXT || !kbi_link_order_before_us(caller)))
 		return NULL;
 	ours = find_own_function(name);
 	return ours && (handle == RTLD_NEXT || dlsym(RTLD_DEFAULT, name) == ours) ? ours : NULL;

@@ -1,16 +1,16 @@
 /* posix/thread.c - pthread_create, join, detach and thrd_*. A thread is lightweight, with these
  * exceptions: its attributes ask for PTHREAD_SCOPE_SYSTEM (and posix/attr follows that), a
  * real-time policy or an affinity of its own; the creating module waits in the kernel by itself
- * (posix/caller); the creator has changed its kernel thread in a way that the new thread inherits
- * (posix/bind); this libc gives us no control blocks (reported once); or the process was forked
- * from a process with threads. Then it is a kernel thread, see posix/kernel.
+ * (posix/creator_module); the creator has changed its kernel thread in a way that the new thread
+ * inherits (posix/bind); this libc gives us no control blocks (reported once); or the process was
+ * forked from a process with threads. Then it is a kernel thread, see posix/kernel_threads.
  * Callers: programs. Join may switch. */
 #include "posix/libwait.h"
 #include "posix/posix.h"
 
 #include "posix/affinity.h"
 #include "posix/bind.h"
-#include "posix/caller.h"
+#include "posix/creator_module.h"
 #include "posix/futex.h"
 #include "posix/deputy.h"
 #include "posix/naming.h"
@@ -76,7 +76,7 @@ static void on_light_thread_end(struct kb_thread *t)
 	(void)t;
 	kbi_key_run_destructors();
 	kbi_signal_last();
-	kbi_delegate_thread_ends();
+	kbi_libc_mutex_thread_ends();
 	kbi_unsafe_thread_ends();
 	drop_thread_leftovers();
 	kbi_posix_me.hidden = NULL; /* before the block is overwritten, piece by piece */
@@ -86,7 +86,7 @@ static void on_light_thread_end(struct kb_thread *t)
 static void on_light_thread_lost(struct kb_thread *t)
 {
 	(void)t;
-	kbi_delegate_thread_ends();
+	kbi_libc_mutex_thread_ends();
 	drop_thread_leftovers();
 }
 
@@ -200,7 +200,7 @@ static int make_kernel_thread(const pthread_attr_t *attr, const struct birth *b,
 	if (attr && kbi_affinity_of(attr, &given, &other) == 0 && given)
 		bound = (bound & ~(uint32_t)KBI_BIND_PINNED) | (other ? KBI_BIND_PINNED : 0);
 	resolve_originals();
-	return kbi_kernel_create(b->id, attr, fn, arg, b->c11, bound);
+	return kbi_kernel_thread_create(b->id, attr, fn, arg, b->c11, bound);
 }
 
 static bool is_real_time(const struct birth *b)
@@ -297,7 +297,7 @@ KBI_POSIX_API int pthread_setattr_default_np(const pthread_attr_t *attr)
 static inline void inherit_scheduling(struct birth *b)
 {
 	if (kbi_unlikely(!kbi_posix_light()))
-		kbi_about_scheduling(&b->policy, &b->priority);
+		kbi_thread_attrs_scheduling(&b->policy, &b->priority);
 	else {
 		b->policy = kbi_posix_me.policy;
 		b->priority = kbi_posix_me.priority;
@@ -347,7 +347,7 @@ static int read_scheduling(const pthread_attr_t *attr, struct birth *b)
 	pthread_attr_getschedpolicy(attr, &b->policy);
 	pthread_attr_getschedparam(attr, &p);
 	b->priority = p.sched_priority;
-	return kbi_about_may_schedule(b->policy, b->priority);
+	return kbi_thread_attrs_may_schedule(b->policy, b->priority);
 }
 
 /* Makes a thread whose attributes have an affinity or a signal mask. */
@@ -407,11 +407,11 @@ static KBI_NOINLINE int start_runtime(void)
 
 	set_hooks();
 	resolve_originals();
-	kbi_caller_expect(kbi_futex_by_instruction);
-	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
-	kbi_about_expect(kbi_posix_me.policy);
+	kbi_creator_module_expect(kbi_futex_by_instruction);
+	kbi_thread_attrs_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
+	kbi_thread_attrs_expect(kbi_posix_me.policy);
 	kbi_cancel_find();
-	kbi_delegate_find();
+	kbi_libc_mutex_find();
 	kbi_key_find();
 	kbi_fork_init();
 	kbi_signal_start();
@@ -433,7 +433,7 @@ static int create_posix_thread(pthread_t *id, const pthread_attr_t *attr, void *
 
 	if (kbi_posix_forked || kbi_bind_makes_kernel_threads() ||
 		(attr && kbi_attr_wants_kernel_thread(attr)) ||
-	    kbi_caller_wants_kernel(caller, kbi_futex_by_instruction))
+	    kbi_creator_module_wants_kernel(caller, kbi_futex_by_instruction))
 		return make_kernel_thread(attr, &b, fn, arg);
 	if (kbi_unlikely(!kbi_booted())) {
 		e = start_runtime();
@@ -522,7 +522,8 @@ static int join_until(pthread_t id, void **result, clockid_t clock, const struct
 	do {
 		uint64_t deadline = deadline_of(clock, abstime);
 
-		e = t ? join_light(t, result, deadline) : kbi_kernel_join(id, result, deadline, &joined);
+		e = t ? join_light(t, result, deadline) :
+			kbi_kernel_thread_join(id, result, deadline, &joined);
 	} while (e == ETIMEDOUT && !kbi_timer_passed(clock, abstime->tv_sec, abstime->tv_nsec));
 	if (t || e || joined)
 		return e;

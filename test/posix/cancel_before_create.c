@@ -1,4 +1,4 @@
-/* posix/mark: main has been cancelled before there is another thread, and has not reached a
+/* posix/cancel_word: main has been cancelled before there is another thread, and has not reached a
  * cancellation point yet. pthread_create is no cancellation point, nor is the runtime's look at
  * main's control block inside it.
  * matrix: vps=1,2 */

@@ -1,4 +1,4 @@
-/* posix/proxy with the option contain: threads wait at a process-shared condition variable, and the
+/* posix/standin_libc with the option contain: threads wait at a process-shared condition variable, and the
  * process that runs them is killed. The next signal wakes them as if nothing had happened, and no
  * process waits for the dead process. With a time limit, by either clock, they get ETIMEDOUT in
  * time.

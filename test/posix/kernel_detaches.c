@@ -1,4 +1,4 @@
-/* posix/kernel: kernel threads, which a child of fork makes, detach themselves and end while
+/* posix/kernel_threads: kernel threads, which a child of fork makes, detach themselves and end while
  * pthread_create returns in their creator: it does not touch their memory, which is gone. They are
  * also joined, started or not, and by a deadline. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* posix/delegate: the kernel's list of robust mutexes, by system call number. Each thread has its
+/* posix/libc_mutex: the kernel's list of robust mutexes, by system call number. Each thread has its
  * own list. When a thread ends, the mutexes on the list that it has set are marked, and their
  * waiting threads wake. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* posix/proxy: the first few threads that wait for process-shared objects wait in libc themselves
+/* posix/standin_libc: the first few threads that wait for process-shared objects wait in libc themselves
  * and give up their virtual processor; each further thread has a kernel thread. Two processes talk
  * with few and with many threads each; a thread that computes beside them goes on; time limits,
  * handlers and cancellation end these waits as everywhere. */

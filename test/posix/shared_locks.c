@@ -1,4 +1,4 @@
-/* posix/sentry, posix/proxy: threads wait long for a process-shared mutex, robust or not, or a
+/* posix/standin_futex, posix/standin_libc: threads wait long for a process-shared mutex, robust or not, or a
  * readers-writer lock that a second process holds. They do not poll meanwhile. A thread whose time
  * runs out takes no wake-up that a different thread needs. The death of the second process is
  * noticed.

@@ -1,4 +1,4 @@
-/* posix/proxy: threads that wait long for a process-shared semaphore that another process posts.
+/* posix/standin_libc: threads that wait long for a process-shared semaphore that another process posts.
  * They do not look again and again meanwhile; and no post is lost, whether a waiter runs out of
  * time, is interrupted by a handler, or is cancelled, or a handler leaves the wait by a jump.
  * matrix: run-only */

@@ -1,4 +1,4 @@
-/* posix/delegate: a thread that waits for a process-shared semaphore or readers-writer lock goes on
+/* posix/libc_mutex: a thread that waits for a process-shared semaphore or readers-writer lock goes on
  * when a thread of this process releases it, and not only at its next look. The wait takes about as
  * long as with private objects, in the median. On a busy machine the kernel's turns last as long,
  * so one good run among several is enough. */

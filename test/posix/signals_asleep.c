@@ -1,4 +1,4 @@
-/* posix/signal_post: a signal wakes a thread that goes to sleep at that moment together with its
+/* posix/signal_dispatcher: a signal wakes a thread that goes to sleep at that moment together with its
  * virtual processor: the signal does not wait at the kernel thread, which blocks all signals by
  * then. The sender is a kernel thread of its own, so nothing else wakes the virtual processor. */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* posix/signal_attention: the context of a handler, on a thread that computes on a stack which it
+/* posix/signal_sigcancel: the context of a handler, on a thread that computes on a stack which it
  * has made itself. A signal that was sent while another thread had the processor comes as any does:
  * the stack pointer and the instruction in the context are those of the interrupted code, as
  * collectors need them that look at the stack from there, and the handler runs on the alternate

@@ -1,4 +1,4 @@
-/* posix/signal_post: thread after thread sends real-time signals to one thread, or to the process
+/* posix/signal_dispatcher: thread after thread sends real-time signals to one thread, or to the process
  * where only this thread has them unblocked. They come in the order in which they were sent,
  * whatever the thread does: it computes, waits, yields, is in a call that blocks in the kernel, or
  * has threads switched in beside it. The next signal may be sent at the moment when the kernel

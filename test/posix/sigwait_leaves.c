@@ -1,4 +1,4 @@
-/* posix/signal_post: a signal to the process that all threads block. The only thread that waits for
+/* posix/signal_dispatcher: a signal to the process that all threads block. The only thread that waits for
  * it is chosen and gives up waiting at that moment. The signal is not lost and does not end the
  * program: the next waiting thread gets it. A debugger holds the signal dispatcher's kernel thread
  * until the waiting thread has left, each time some instructions later.
@@ -59,7 +59,7 @@ static pid_t who_waits(void)
 	return found;
 }
 
-static pid_t find_postman(void)
+static pid_t find_dispatcher(void)
 {
 	pid_t before = 0, now;
 
@@ -144,7 +144,7 @@ static void report(char c)
 /* The order is a number of steps; then, when the thread has left, anything. */
 static void debug(void)
 {
-	pid_t tid = find_postman();
+	pid_t tid = find_dispatcher();
 	int n, any;
 
 	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0) {

@@ -1,4 +1,4 @@
-/* posix/fork, posix/call_apart: children in their caller's memory (posix_spawn, vfork, clone with
+/* posix/fork, posix/call_blocking: children in their caller's memory (posix_spawn, vfork, clone with
  * CLONE_VM and CLONE_VFORK) that wait before they execute something, for threads of the program:
  * those run meanwhile, by twelve and more callers at once, and time passes, handlers run, and a
  * caller that is cancelled meanwhile ends later. */

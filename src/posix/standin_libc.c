@@ -1,4 +1,4 @@
-/* posix/proxy.c - proxies: kernel threads that wait in libc for lightweight threads.
+/* posix/standin_libc.c - libc stand-ins: kernel threads that wait in libc for lightweight threads.
  * Process-shared condition variables and barriers are libc's, and libc waits in the kernel.
  * Lightweight threads wait there themselves (posix/aside) while there are enough kernel threads.
  * For each further one a kernel thread of ours calls libc. It enters the condition variable with a
@@ -9,7 +9,7 @@
  * of the program runs, since a handler may leave by a jump. Readers-writer locks work equally, but
  * handlers run during the wait, as in libc.
  * A killed process with a successor (option contain) loses these kernel threads, and libc's
- * condition variable would count on them for ever. Then proxies are used for barriers only.
+ * condition variable would count on them for ever. Then stand-ins are used for barriers only.
  * Callers: posix/cond, barrier, sem, rwlock. Waiting may switch. */
 #include "posix/posix.h"
 
@@ -68,10 +68,10 @@ static bool is_left_to_libc(const pthread_mutex_t *m)
 	enum { ROBUST = 16, PI = 32, PP = 64, SHARED = 128 };
 
 	return (m->__data.__kind & (ROBUST | PI | PP | SHARED)) == SHARED &&
-		!kbi_delegate_has_sleepers();
+		!kbi_libc_mutex_has_sleepers();
 }
 
-int kbi_proxy_cond_in_libc(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+int kbi_standin_libc_call_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime)
 {
 	if (!abstime)
@@ -87,7 +87,7 @@ static int cond_aside(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 {
 	bool aside KBI_ASIDE = is_left_to_libc(m) && kbi_aside_begin();
 
-	return aside ? kbi_proxy_cond_in_libc(c, m, clock, abstime) : -1;
+	return aside ? kbi_standin_libc_call_cond(c, m, clock, abstime) : -1;
 }
 
 /* Waits aside. ENOSYS: it cannot. */
@@ -160,7 +160,7 @@ static void wait_cond(struct waiter *w)
 	kbi_libc()->pthread_mutex_lock(&w->own);
 	kb_sem_post(&w->ready);
 	pthread_cleanup_push(on_waiter_cancelled, w);
-	e = kbi_proxy_cond_in_libc(w->object, &w->own, w->clock, limit_of_waiter(w));
+	e = kbi_standin_libc_call_cond(w->object, &w->own, w->clock, limit_of_waiter(w));
 	pthread_cleanup_pop(0);
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 	w->result = e;
@@ -186,11 +186,11 @@ static int wait_uncancelled(struct waiter *w)
 	return rwlock_in_libc(w->object, w->kind == JOB_WRITE, w->clock, limit_of_waiter(w));
 }
 
-static void *run_proxy_waiter(void *arg)
+static void *run_standin_waiter(void *arg)
 {
 	struct waiter *w = arg;
 
-	kbi_guardian_block_signals();
+	kbi_standin_block_signals();
 	for (;;) {
 		kbi_sem_wait_asked(&w->job, kbi_waitq_until(KBI_FOREVER));
 		if (w->kind == JOB_QUIT)
@@ -214,7 +214,7 @@ static struct waiter *make_waiter(void)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
 
-	if (w && kbi_guardian_start(&w->id, run_proxy_waiter, w)) {
+	if (w && kbi_standin_start(&w->id, run_standin_waiter, w)) {
 		free(w);
 		w = NULL;
 	}
@@ -266,7 +266,7 @@ static int try_waiter_mutex(void *m)
 static void await_entry(struct waiter *w)
 {
 	kbi_sem_wait_asked(&w->ready, kbi_waitq_until(KBI_FOREVER));
-	kbi_delegate_wait(try_waiter_mutex, &w->own, NULL, CLOCK_MONOTONIC, NULL);
+	kbi_libc_mutex_wait(try_waiter_mutex, &w->own, NULL, CLOCK_MONOTONIC, NULL);
 	kbi_libc()->pthread_mutex_unlock(&w->own);
 }
 
@@ -320,7 +320,7 @@ static clockid_t clock_of_shared_cond(const pthread_cond_t *c)
 
 /* Waits without a kernel thread that could be lost: each wait is a short sleep with a spurious
  * wake-up. The program checks its condition, and waits again. */
-static int wait_cond_without_proxy(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+static int wait_cond_without_standin(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime)
 {
 	uint64_t at = kbi_timer_now() + LOOK_NS, until = KBI_FOREVER;
@@ -339,20 +339,20 @@ static int wait_cond_without_proxy(pthread_cond_t *c, pthread_mutex_t *m, clocki
 		: e;
 }
 
-int kbi_proxy_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+int kbi_standin_libc_cond(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 	const struct timespec *abstime)
 {
 	struct waiter *w;
 	int e, locked;
 
-	if (kbi_guardian_may_be_lost())
-		return wait_cond_without_proxy(c, m, clock, abstime);
+	if (kbi_standin_may_be_lost())
+		return wait_cond_without_standin(c, m, clock, abstime);
 	e = cond_aside(c, m, clock, abstime);
 	if (e >= 0)
 		return e;
 	w = take_or_make_waiter();
 	if (!w)
-		return kbi_mutex_is_libcs(m) ? -1 : wait_cond_without_proxy(c, m, clock, abstime);
+		return kbi_mutex_is_libcs(m) ? -1 : wait_cond_without_standin(c, m, clock, abstime);
 	begin_waiter_job(w, JOB_COND, c, clock, abstime);
 	await_entry(w);
 	e = pthread_mutex_unlock(m);
@@ -373,7 +373,7 @@ static struct waiter *take_word_waiter(void)
 {
 	struct waiter *w = NULL;
 
-	if (kbi_guardian_may_be_lost())
+	if (kbi_standin_may_be_lost())
 		return NULL;
 	if (a_add_rlx(&n_word, 1) < WORD_MAX)
 		w = take_or_make_waiter();
@@ -404,17 +404,17 @@ static int wait_rwlock(pthread_rwlock_t *l, enum job kind, clockid_t clock,
 	return e;
 }
 
-int kbi_proxy_read(void *l, clockid_t clock, const struct timespec *abstime)
+int kbi_standin_libc_read(void *l, clockid_t clock, const struct timespec *abstime)
 {
 	return wait_rwlock(l, JOB_READ, clock, abstime);
 }
 
-int kbi_proxy_write(void *l, clockid_t clock, const struct timespec *abstime)
+int kbi_standin_libc_write(void *l, clockid_t clock, const struct timespec *abstime)
 {
 	return wait_rwlock(l, JOB_WRITE, clock, abstime);
 }
 
-int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
+int kbi_standin_libc_sem(void *s, clockid_t clock, const struct timespec *abstime)
 {
 	int e = sem_aside(s, clock, abstime);
 	struct waiter *w;
@@ -436,7 +436,7 @@ int kbi_proxy_sem(void *s, clockid_t clock, const struct timespec *abstime)
 	return e == ECANCELED ? EINTR : e;
 }
 
-int kbi_proxy_barrier(pthread_barrier_t *b)
+int kbi_standin_libc_barrier(pthread_barrier_t *b)
 {
 	int e = barrier_aside(b);
 	struct waiter *w = e == ENOSYS ? take_or_make_waiter() : NULL;

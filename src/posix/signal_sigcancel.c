@@ -1,4 +1,4 @@
-/* posix/signal_attention.c - libc's own signal for cancellation (ATTENTION), with a handler of
+/* posix/signal_sigcancel.c - SIGCANCEL, libc's own signal for cancellation, with a handler of
  * ours: a running thread that gets it looks for its signals, cancellation and errands. If the
  * handler interrupts our library, it does nothing, or the signal comes again later. On a VP without
  * a thread it closes the VP's mask. Otherwise the thread takes the signals that were sent to it; if
@@ -6,7 +6,7 @@
  * system call that is a cancellation point, or is asynchronous, and then unwinds it. At most two of
  * these signals are on their way to a kernel thread, one sent and one from a timer: they queue, and
  * a thread that does nothing but handle them would not get out of the library.
- * Callers: the kernel; kbi_signal_knock: this family, posix/cancel, core/supervisor. Runs on the
+ * Callers: the kernel; kbi_signal_kick: this family, posix/cancel, core/supervisor. Runs on the
  * interrupted thread's stack. May switch in errands and in the program's handlers. */
 #include "posix/signal_priv.h"
 
@@ -22,10 +22,10 @@
 #include "os/broadcast.h"
 #include "os/sys.h"
 
-enum { ATTENTION = 32, RETRY_NS = 200000 };
+enum { SIGCANCEL = 32, RETRY_NS = 200000 };
 /* bytes from the first instruction of libc's return trampoline to the second, x86-64 */
 enum { RETURN = 7 };
-enum { SENT = 1, TIMED = 2 }; /* bits of a worker's `attention` */
+enum { SENT = 1, TIMED = 2 }; /* bits of a worker's `sigcancel` */
 
 static struct kbi_kaction libcs; /* libc's action; constant once installed */
 /* 0: no, 1: being installed, 2: yes, 3: libc has no handler. acquires: partner is the release in
@@ -76,44 +76,44 @@ static bool may_leave(struct kbi_task *self, const struct kbi_worker *b, const v
 		return is_outside(self, context) ||
 			(a_load_rlx(&self->np) == 0 && kbi_endable_is_at(kbi_context_at(context)));
 	if (!self || !self->vp)
-		return !kbi_vp_n || kbi_posix_forked || (!b && !kbi_signal_is_postman(kbi_sys_gettid()));
+		return !kbi_vp_n || kbi_posix_forked || (!b && !kbi_signal_is_dispatcher(kbi_sys_gettid()));
 	return kbi_state_kind(a_load_rlx(&self->state)) == KBI_TASK_RUNNING &&
 		is_outside(self, context);
 }
 
 /* Tests and notes that a signal is on its way to b. The caller has stored what the signal is
  * for. */
-static bool mark_attention_coming(struct kbi_worker *b, uint32_t how)
+static bool mark_sigcancel_coming(struct kbi_worker *b, uint32_t how)
 {
-	/* acquire and release: partner is clear_attention_coming. Either its caller looks after
+	/* acquire and release: partner is clear_sigcancel_coming. Either its caller looks after
 	 * this, or this sends another */
-	return b && (a_or_acqrel(&b->attention, how) & how);
+	return b && (a_or_acqrel(&b->sigcancel, how) & how);
 }
 
-static void clear_attention_coming(struct kbi_worker *b, uint32_t how)
+static void clear_sigcancel_coming(struct kbi_worker *b, uint32_t how)
 {
 	if (b)
-		a_and_acqrel(&b->attention, ~how);
+		a_and_acqrel(&b->sigcancel, ~how);
 }
 
 /* Sends the signal again after RETRY_NS: the thread leaves our library soon, perhaps without a
  * suspension. */
-static void resend_attention_later(struct kbi_worker *b)
+static void resend_sigcancel_later(struct kbi_worker *b)
 {
 	struct itimerspec soon = { .it_value = { 0, RETRY_NS } };
 	struct sigevent e;
 	int id = 0;
 
-	if (mark_attention_coming(b, TIMED))
+	if (mark_sigcancel_coming(b, TIMED))
 		return;
 	memset(&e, 0, sizeof(e));
 	e.sigev_notify = SIGEV_THREAD_ID;
-	e.sigev_signo = ATTENTION;
+	e.sigev_signo = SIGCANCEL;
 	e._sigev_un._tid = kbi_sys_gettid();
 	if (kbi_sys(SYS_timer_create, CLOCK_MONOTONIC, &e, &id) == 0)
 		kbi_sys(SYS_timer_settime, id, 0, &soon, NULL);
 	else
-		clear_attention_coming(b, TIMED);
+		clear_sigcancel_coming(b, TIMED);
 }
 
 /* Calls libc's handler, which accepts only a signal that this process has sent to this thread. It
@@ -125,14 +125,14 @@ static void call_libcs_handler(void *context)
 	siginfo_t info;
 
 	memset(&info, 0, sizeof(info));
-	info.si_signo = ATTENTION;
+	info.si_signo = SIGCANCEL;
 	info.si_code = SI_TKILL;
 	info.si_pid = getpid();
 	info.si_uid = getuid();
 	/* newer versions of glibc block the signal for the rest of the thread's life; here that would
 	 * be the kernel thread's */
 	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
-	libcs.handler(ATTENTION, &info, context);
+	libcs.handler(SIGCANCEL, &info, context);
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
 }
 
@@ -146,7 +146,7 @@ static void set_kernel_mask(uint64_t mask)
  * here on, so other threads run on this kernel thread. */
 static void unblock_in_handler(const void *context)
 {
-	set_kernel_mask(mask_outside(context) & ~kbi_signal_bit(ATTENTION));
+	set_kernel_mask(mask_outside(context) & ~kbi_signal_bit(SIGCANCEL));
 }
 
 void (*kbi_signal_pins)(void);
@@ -176,7 +176,7 @@ static void return_with_mask(struct kbi_task *self, void *context)
 }
 
 /* Does everything for a lightweight thread outside the library but take its signals. */
-static void serve_attention(struct kbi_task *self, void *context)
+static void serve_sigcancel(struct kbi_task *self, void *context)
 {
 	const struct kbi_worker *b = self->vp ? self->vp->worker : NULL;
 
@@ -238,7 +238,7 @@ static void take_next_in_frame(struct kbi_task *self, siginfo_t *info, void *con
 			return;
 		if (kbi_likely(kbi_signal_has_handler(sent.si_signo))) {
 			if (kbi_signal_lets_in(self))
-				kbi_signal_knock_later();
+				kbi_signal_kick_later();
 			*info = sent;
 			kbi_signal_handle_taken(info, context);
 			return;
@@ -260,9 +260,9 @@ static void take_signals(struct kbi_task *self, siginfo_t *info, void *context)
 	}
 }
 
-/* Handles ATTENTION. settled: the thread may be left where the frame is. Returns true if the thread
+/* Handles SIGCANCEL. settled: the thread may be left where the frame is. Returns true if the thread
  * may take signals there. */
-static bool answer_attention(siginfo_t *info, void *context, bool settled)
+static bool answer_sigcancel(siginfo_t *info, void *context, bool settled)
 {
 	struct kbi_task *self = kbi_self_raw();
 	struct kbi_worker *b = my_worker();
@@ -272,21 +272,21 @@ static bool answer_attention(siginfo_t *info, void *context, bool settled)
 
 	if (info->si_code == SI_TIMER)
 		kbi_sys(SYS_timer_delete, info->si_timerid);
-	clear_attention_coming(b, info->si_code == SI_TIMER ? TIMED : SENT);
+	clear_sigcancel_coming(b, info->si_code == SI_TIMER ? TIMED : SENT);
 	kbi_signal_look_after(b);
 	if (vp) {
 		kbi_signal_returns_idle(vp, context);
 	} else if (!settled || !may_leave(self, b, context)) {
 		if (self && has_cause(self)) {
-			resend_attention_later(b);
+			resend_sigcancel_later(b);
 			if (kbi_sys_from.processes && kbi_cancel_async())
 				kbi_children_look(); /* libc waits for a child there, in system() */
 		}
 	} else if (self && (self->vp || kbi_handoff_is_away(kbi_thread_of(self)))) {
-		serve_attention(self, context);
+		serve_sigcancel(self, context);
 		takes = a_load_rlx(&kbi_signal_watch);
 	} else {
-		set_kernel_mask(mask_outside(context) | kbi_signal_bit(ATTENTION));
+		set_kernel_mask(mask_outside(context) | kbi_signal_bit(SIGCANCEL));
 		call_libcs_handler(context);
 	}
 	errno = saved;
@@ -295,38 +295,38 @@ static bool answer_attention(siginfo_t *info, void *context, bool settled)
 
 /* Continues after the frame has moved from the kernel thread's alternate stack; all signals were
  * blocked there and still are. */
-static void on_attention_moved(int sig, siginfo_t *info, void *context)
+static void on_sigcancel_moved(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
-	if (answer_attention(info, context, true))
+	if (answer_sigcancel(info, context, true))
 		take_signals(kbi_self_raw(), info, context);
 }
 
-static void on_attention(int sig, siginfo_t *info, void *context)
+static void on_sigcancel(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
-	if (answer_attention(info, context, kbi_preempt_settle(info, context, on_attention_moved)))
+	if (answer_sigcancel(info, context, kbi_preempt_settle(info, context, on_sigcancel_moved)))
 		take_signals(kbi_self_raw(), info, context);
 }
 
-static bool set_attention_handler(void)
+static bool set_sigcancel_handler(void)
 {
 	struct kbi_kaction ours = libcs;
 
-	ours.handler = on_attention;
+	ours.handler = on_sigcancel;
 	ours.flags |= SA_SIGINFO | SA_RESTART;
 	ours.flags &= ~(unsigned long)SA_NODEFER;
 	if (kbi_preempt_is_apart()) {
 		ours.flags |= SA_ONSTACK;
 		ours.rest[KBI_KACTION_MASK] = ~kbi_broadcast_bit();
 	}
-	return kbi_kaction(ATTENTION, &ours, NULL) == 0;
+	return kbi_kaction(SIGCANCEL, &ours, NULL) == 0;
 }
 
 /* Installs our handler. libc installs its own when the first thread is cancelled, so the caller
  * cancels itself with cancellation disabled. No other thread has a mark yet, as every canceller
  * comes here first. */
-static bool install_attention(void)
+static bool install_sigcancel(void)
 {
 	int old;
 
@@ -337,19 +337,19 @@ static bool install_attention(void)
 	a_and_acqrel(kbi_cancel_word(pthread_self()),
 		~(uint32_t)(KBI_CANCEL_CANCELING | KBI_CANCEL_CANCELED));
 	pthread_setcancelstate(old, NULL);
-	kbi_kaction(ATTENTION, NULL, &libcs);
+	kbi_kaction(SIGCANCEL, NULL, &libcs);
 	if (!kbi_kaction_is_handler(&libcs))
 		return false;
 	kbi_children_is_over = is_cancelled;
-	return set_attention_handler();
+	return set_sigcancel_handler();
 }
 
-void kbi_signal_attention_apart(void)
+void kbi_signal_sigcancel_apart(void)
 {
 	/* acquire: partner is the release in kbi_lock_tell below. An installation under way finds
 	 * kbi_preempt_is_apart true */
 	if (a_load_acq(&installed) == 2)
-		set_attention_handler();
+		set_sigcancel_handler();
 }
 
 void kbi_signal_listen(void)
@@ -360,23 +360,23 @@ void kbi_signal_listen(void)
 	if (kbi_likely(a_load_acq(&installed) >= 2) || !kbi_vp_n || kbi_posix_forked)
 		return;
 	if (a_cas_acq(&installed, &no, 1))
-		kbi_lock_tell(&installed, install_attention() ? 2 : 3);
+		kbi_lock_tell(&installed, install_sigcancel() ? 2 : 3);
 	kbi_lock_await(&installed, 1);
 }
 
-void kbi_signal_knock_later(void)
+void kbi_signal_kick_later(void)
 {
 	if (a_load_acq(&installed) == 2)
-		resend_attention_later(my_worker());
+		resend_sigcancel_later(my_worker());
 }
 
-int kbi_signal_knock(int tid)
+int kbi_signal_kick(int tid)
 {
 	struct kbi_worker *b = kbi_worker_of_tid(tid);
 
-	if (a_load_acq(&installed) != 2 || mark_attention_coming(b, SENT) ||
-		kbi_sys_signal(tid, ATTENTION) != -EAGAIN)
+	if (a_load_acq(&installed) != 2 || mark_sigcancel_coming(b, SENT) ||
+		kbi_sys_signal(tid, SIGCANCEL) != -EAGAIN)
 		return 0;
-	clear_attention_coming(b, SENT);
+	clear_sigcancel_coming(b, SENT);
 	return EAGAIN;
 }

@@ -1,10 +1,10 @@
-/* posix/guardian.c - guardians: kernel threads that stand in for lightweight threads when the
- * process is killed. The kernel then marks the robust mutexes of its kernel threads. A lightweight
- * thread that takes a robust mutex which other processes share gets a kernel thread that lends its
- * number as the owner, registers the thread's list of robust mutexes as its own, and does nothing
- * else.
- * Callers: posix/delegate; start, block_signals and may_be_lost also posix/sentry, proxy and aside.
- * kbi_guardian_begin may switch. */
+/* posix/standin_robust.c - robust stand-ins: kernel threads that stand in for lightweight threads
+ * when the process is killed. The kernel then marks the robust mutexes of its kernel threads. A
+ * lightweight thread that takes a robust mutex which other processes share gets a kernel thread
+ * that lends its number as the owner, registers the thread's list of robust mutexes as its own, and
+ * does nothing else.
+ * Callers: posix/libc_mutex; start, block_signals and may_be_lost also posix/standin_futex,
+ * standin_libc and aside. kbi_standin_robust_begin may switch. */
 #include "posix/posix.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 enum { STACK = 128 << 10 };
 
-int kbi_guardian_start(pthread_t *id, void *(*body)(void *), void *arg)
+int kbi_standin_start(pthread_t *id, void *(*body)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	int e;
@@ -30,7 +30,7 @@ int kbi_guardian_start(pthread_t *id, void *(*body)(void *), void *arg)
 	return e;
 }
 
-void kbi_guardian_block_signals(void)
+void kbi_standin_block_signals(void)
 {
 	sigset_t all;
 
@@ -38,24 +38,24 @@ void kbi_guardian_block_signals(void)
 	kbi_libc()->pthread_sigmask(SIG_SETMASK, &all, NULL);
 }
 
-bool kbi_guardian_may_be_lost(void)
+bool kbi_standin_may_be_lost(void)
 {
 	return kbi_sys_from.processes && kbi_options.contain;
 }
 
-struct kbi_guardian {
+struct kbi_standin_robust {
 	void *head; /* the lightweight thread's list of robust mutexes */
 	uint32_t tid;
 	kb_sem_t ready, over;
 };
 
-static void *guardian_body(void *arg)
+static void *run_standin_robust(void *arg)
 {
-	struct kbi_guardian *g = arg;
+	struct kbi_standin_robust *g = arg;
 	void *own = NULL;
 	size_t size = 0;
 
-	kbi_guardian_block_signals();
+	kbi_standin_block_signals();
 	kbi_sys(SYS_get_robust_list, 0, &own, &size);
 	kbi_sys(SYS_set_robust_list, g->head, size);
 	g->tid = (uint32_t)kbi_sys_gettid();
@@ -66,29 +66,29 @@ static void *guardian_body(void *arg)
 	return NULL;
 }
 
-void kbi_guardian_begin(void *robust_head)
+void kbi_standin_robust_begin(void *robust_head)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
-	struct kbi_guardian *g = calloc(1, sizeof(*g));
+	struct kbi_standin_robust *g = calloc(1, sizeof(*g));
 	pthread_t id;
 
 	if (!g)
 		return;
 	g->head = robust_head;
-	if (kbi_guardian_start(&id, guardian_body, g)) {
+	if (kbi_standin_start(&id, run_standin_robust, g)) {
 		free(g);
 		return;
 	}
 	kbi_sem_wait_asked(&g->ready, kbi_waitq_until(KBI_FOREVER));
 	kbi_tcb_settid(&t->stack->tcb, g->tid);
-	kbi_posix_me.guardian = g;
+	kbi_posix_me.standin_robust = g;
 }
 
-void kbi_guardian_end(void)
+void kbi_standin_robust_end(void)
 {
 	struct kb_thread *t = kbi_thread_of(kbi_self());
 
 	kbi_tcb_settid(&t->stack->tcb, kbi_tcb_own_tid(&t->stack->tcb));
-	kb_sem_post(&kbi_posix_me.guardian->over);
-	kbi_posix_me.guardian = NULL;
+	kb_sem_post(&kbi_posix_me.standin_robust->over);
+	kbi_posix_me.standin_robust = NULL;
 }

@@ -1,10 +1,11 @@
-/* posix/issuer.c - contract in issuer.h. liburing makes its system calls by its own instructions;
- * its functions that are about the calling kernel thread, or wait, are defined here, in front of
- * liburing, and call it. The threads of a program that contains a liburing of its own are kernel
- * threads (posix/caller). A ring made by a system call whose number is in a variable goes unnoticed
- * when it is made; but a ring must be mapped before use, and that is noticed. Runs on the caller.
- * Calls the loader at a first use. A function that waits may switch. */
-#include "posix/issuer.h"
+/* posix/uring_owner.c - contract in uring_owner.h. liburing makes its system calls by its own
+ * instructions; its functions that are about the calling kernel thread, or wait, are defined here,
+ * in front of liburing, and call it. The threads of a program that contains a liburing of its own
+ * are kernel threads (posix/creator_module). A ring made by a system call whose number is in a
+ * variable goes unnoticed when it is made; but a ring must be mapped before use, and that is
+ * noticed. Runs on the caller. Calls the loader at a first use. A function that waits may
+ * switch. */
+#include "posix/uring_owner.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,14 +37,14 @@ static void keep_ring_thread(void)
 	kbi_bind_self("an io_uring for one thread", KBI_BIND_WATCHED);
 }
 
-void kbi_issuer_sets_up(uint32_t flags)
+void kbi_uring_owner_sets_up(uint32_t flags)
 {
 	kbi_posix_me.ring_told = 1;
 	if (flags & (SINGLE_ISSUER | DEFER_TASKRUN) && !(flags & STARTS_DISABLED))
 		keep_ring_thread();
 }
 
-void kbi_issuer_registers(uint32_t operation)
+void kbi_uring_owner_registers(uint32_t operation)
 {
 	operation &= ~BY_TABLE;
 	if (operation == ENABLE_RINGS || operation == RING_FDS)
@@ -142,7 +143,7 @@ static void *find_liburing_function(const char *name, const void *caller, aptr *
 	if (!f)
 		f = dlsym(RTLD_NEXT, name);
 	if (!f)
-		return dlsym(kbi_place_object(caller), name);
+		return dlsym(kbi_link_order_object(caller), name);
 	a_store_rlx(known, f);
 	return f;
 }
@@ -170,7 +171,7 @@ KBI_POSIX_API int io_uring_queue_init(unsigned entries, void *ring, unsigned fla
 {
 	ORIGINAL(io_uring_queue_init);
 
-	kbi_issuer_sets_up(flags);
+	kbi_uring_owner_sets_up(flags);
 	return f ? f(entries, ring, flags) : -ENOSYS;
 }
 
@@ -178,7 +179,7 @@ KBI_POSIX_API int io_uring_queue_init_params(unsigned entries, void *ring, void 
 {
 	ORIGINAL(io_uring_queue_init_params);
 
-	kbi_issuer_sets_up(flags_of_params(params));
+	kbi_uring_owner_sets_up(flags_of_params(params));
 	return f ? f(entries, ring, params) : -ENOSYS;
 }
 
@@ -187,7 +188,7 @@ KBI_POSIX_API int io_uring_queue_init_mem(unsigned entries, void *ring, void *pa
 {
 	ORIGINAL(io_uring_queue_init_mem);
 
-	kbi_issuer_sets_up(flags_of_params(params));
+	kbi_uring_owner_sets_up(flags_of_params(params));
 	return f ? f(entries, ring, params, memory, bytes) : -ENOSYS;
 }
 
@@ -195,7 +196,7 @@ KBI_POSIX_API int io_uring_enable_rings(void *ring)
 {
 	ORIGINAL(io_uring_enable_rings);
 
-	kbi_issuer_registers(ENABLE_RINGS);
+	kbi_uring_owner_registers(ENABLE_RINGS);
 	return f ? f(ring) : -ENOSYS;
 }
 
@@ -203,7 +204,7 @@ KBI_POSIX_API int io_uring_register_ring_fd(void *ring)
 {
 	ORIGINAL(io_uring_register_ring_fd);
 
-	kbi_issuer_registers(RING_FDS);
+	kbi_uring_owner_registers(RING_FDS);
 	return f ? f(ring) : -ENOSYS;
 }
 
@@ -212,7 +213,7 @@ KBI_POSIX_API int io_uring_setup(unsigned entries, void *params)
 	ORIGINAL(io_uring_setup);
 
 	if (params)
-		kbi_issuer_sets_up(flags_of_params(params));
+		kbi_uring_owner_sets_up(flags_of_params(params));
 	return f ? f(entries, params) : -ENOSYS;
 }
 
@@ -220,7 +221,7 @@ KBI_POSIX_API int io_uring_register(unsigned fd, unsigned operation, const void 
 {
 	ORIGINAL(io_uring_register);
 
-	kbi_issuer_registers(operation);
+	kbi_uring_owner_registers(operation);
 	return f ? f(fd, operation, arg, n) : -ENOSYS;
 }
 
@@ -248,7 +249,7 @@ int io_uring_enter2(unsigned fd, unsigned submit, unsigned n, unsigned flags, vo
 			return -ENOSYS; \
 		if (!kbi_call_may_wait()) \
 			return f arguments; \
-		KBI_CALL_APART(false); \
+		KBI_CALL_BLOCKING(false); \
 		do \
 			r = f arguments; \
 		while (r == -EINTR && kbi_posix_me.handled == before); \

@@ -29,7 +29,7 @@ static pid_t traced;              /* the process */
 
 /* ---- the debugger ---------------------------------------------------------------------------- */
 
-static pid_t postman; /* 0: not seen yet */
+static pid_t dispatcher; /* 0: not seen yet */
 
 static void report(char c)
 {
@@ -38,7 +38,7 @@ static void report(char c)
 }
 
 /* At its stop for a system call: the first one of the kernel thread that is sought for. */
-static int is_postman(pid_t tid)
+static int is_dispatcher(pid_t tid)
 {
 	struct user_regs_struct regs;
 
@@ -59,7 +59,7 @@ static void go_on(pid_t tid, int status)
 {
 	int event = status >> 8, sig = event == CALL_STOP || event > 0xff || event == SIGTRAP ? 0 : WSTOPSIG(status);
 
-	ptrace(tid == traced || (postman && tid != postman) ? PTRACE_CONT : PTRACE_SYSCALL, tid, NULL, sig);
+	ptrace(tid == traced || (dispatcher && tid != dispatcher) ? PTRACE_CONT : PTRACE_SYSCALL, tid, NULL, sig);
 }
 
 /* The next stop of another kernel thread than `held`; false: none for that long. */
@@ -97,23 +97,23 @@ static void debug(void)
 		_exit(0);
 	}
 	report('r');
-	while (!postman && next_stop(0, -1, &tid, &status))
-		if (status >> 8 == CALL_STOP && is_postman(tid))
-			postman = tid;
+	while (!dispatcher && next_stop(0, -1, &tid, &status))
+		if (status >> 8 == CALL_STOP && is_dispatcher(tid))
+			dispatcher = tid;
 		else
 			go_on(tid, status);
 	report('h');
 	while (!has_order())
-		if (next_stop(postman, 1, &tid, &status))
+		if (next_stop(dispatcher, 1, &tid, &status))
 			go_on(tid, status);
-	ptrace(PTRACE_SYSCALL, postman, NULL, NULL);
-	while (next_stop(0, -1, &tid, &status) && !(tid == postman && status >> 8 == CALL_STOP && has_signal(tid)))
+	ptrace(PTRACE_SYSCALL, dispatcher, NULL, NULL);
+	while (next_stop(0, -1, &tid, &status) && !(tid == dispatcher && status >> 8 == CALL_STOP && has_signal(tid)))
 		go_on(tid, status);
 	report('g');
-	while (next_stop(postman, HOLD_MS, &tid, &status))
+	while (next_stop(dispatcher, HOLD_MS, &tid, &status))
 		go_on(tid, status);
-	ptrace(PTRACE_CONT, postman, NULL, NULL);
-	postman = -1;
+	ptrace(PTRACE_CONT, dispatcher, NULL, NULL);
+	dispatcher = -1;
 	while (next_stop(0, -1, &tid, &status))
 		go_on(tid, status);
 	_exit(0);

@@ -1,8 +1,8 @@
-/* posix/mark.c - where libc keeps a thread's cancellation state: the word `cancelhandling` in its
- * control block. libc tells debuggers the offset of that word (from 2.34 on the symbol is in libc
- * itself). Otherwise the word is found by changing the state and the type and comparing the block.
- * In glibc 2.34 and 2.35 state and type have bytes of their own.
- * Callers: posix/thread (the search, at start), cancel, signal, signal_attention, call_wait. No
+/* posix/cancel_word.c - where libc keeps a thread's cancellation state: the word `cancelhandling`
+ * in its control block. libc tells debuggers the offset of that word (from 2.34 on the symbol is in
+ * libc itself). Otherwise the word is found by changing the state and the type and comparing the
+ * block. In glibc 2.34 and 2.35 state and type have bytes of their own.
+ * Callers: posix/thread (the search, at start), cancel, signal, signal_sigcancel, call_wait. No
  * locks. Never switches; kbi_cancel_act may unwind the caller. */
 #include "posix/posix.h"
 

@@ -1,5 +1,6 @@
-/* posix/caller.c - the modules that make threads: a list that only grows. Contract in caller.h. */
-#include "posix/caller.h"
+/* posix/creator_module.c - the modules that make threads: a list that only grows. Contract in
+ * creator_module.h. */
+#include "posix/creator_module.h"
 
 #include <stdlib.h>
 
@@ -11,13 +12,13 @@
 /* A sanitizer makes the program's threads in place of the program; its own locks are short. */
 void __sanitizer_print_stack_trace(void) __attribute__((weak));
 
-aptr kbi_caller_last;
-static aptr all; /* struct kbi_caller; any thread, atomic */
+aptr kbi_creator_module_last;
+static aptr all; /* struct kbi_creator_module; any thread, atomic */
 
-static struct kbi_caller *find_known_module(uintptr_t at)
+static struct kbi_creator_module *find_known_module(uintptr_t at)
 {
 	/* acquire: pairs with the compare-and-swap in add_caller_module */
-	struct kbi_caller *c = a_load_acq(&all);
+	struct kbi_creator_module *c = a_load_acq(&all);
 
 	while (c && at - c->low >= c->size)
 		c = c->next;
@@ -25,7 +26,7 @@ static struct kbi_caller *find_known_module(uintptr_t at)
 }
 
 /* Adds a module. Two threads may both add it; that does no harm. */
-static void add_caller_module(struct kbi_caller *c)
+static void add_caller_module(struct kbi_creator_module *c)
 {
 	void *first = a_load_rlx(&all);
 
@@ -50,9 +51,9 @@ static bool replace_futex_calls(uintptr_t at, kbi_intercept_call *futex)
 	return futex && kbi_options.own_futex && kbi_intercept_module_replace(at, futex);
 }
 
-static struct kbi_caller *judge_module(uintptr_t at, kbi_intercept_call *futex)
+static struct kbi_creator_module *judge_module(uintptr_t at, kbi_intercept_call *futex)
 {
-	struct kbi_caller *c = calloc(1, sizeof(*c));
+	struct kbi_creator_module *c = calloc(1, sizeof(*c));
 	struct kbi_module m;
 
 	if (!c || !kbi_module_look(at, &m)) {
@@ -75,7 +76,7 @@ static kbi_intercept_call *stands_for_futex;
 
 /* Replaces libgomp's calls early: the program may make threads of its own before libgomp makes a
  * team. */
-void kbi_caller_expect(kbi_intercept_call *futex)
+void kbi_creator_module_expect(kbi_intercept_call *futex)
 {
 	uintptr_t at = kbi_module_named(libgomp, 0);
 
@@ -87,24 +88,24 @@ void kbi_caller_expect(kbi_intercept_call *futex)
 /* Called in libgomp's constructor, which makes a key (team.c): no other thread can be in its
  * functions yet. Another module may have lain at its address. Virtual processors that are processes
  * have a copy of its code each. */
-void kbi_caller_loads(const void *at)
+void kbi_creator_module_loads(const void *at)
 {
 	if (!stands_for_futex || !kbi_module_named(libgomp, (uintptr_t)at))
 		return;
 	judge_module((uintptr_t)at,
 		kbi_options.body == KBI_OPT_BODY_THREAD ? stands_for_futex : NULL);
-	a_store_rlx(&kbi_caller_last, NULL);
+	a_store_rlx(&kbi_creator_module_last, NULL);
 }
 
-bool kbi_caller_judge(const void *at, kbi_intercept_call *futex)
+bool kbi_creator_module_judge(const void *at, kbi_intercept_call *futex)
 {
-	struct kbi_caller *c = find_known_module((uintptr_t)at);
+	struct kbi_creator_module *c = find_known_module((uintptr_t)at);
 
 	if (!c)
 		c = judge_module((uintptr_t)at, kbi_single_threaded_is_only_one() ? futex : NULL);
 	if (!c)
 		return false;
-	/* release: pairs with the acquire in kbi_caller_wants_kernel */
-	a_store_rel(&kbi_caller_last, c);
+	/* release: pairs with the acquire in kbi_creator_module_wants_kernel */
+	a_store_rel(&kbi_creator_module_last, c);
 	return c->kernel;
 }

@@ -1,5 +1,6 @@
-/* posix/kernel.c - threads of the program that are kernel threads: libc makes them, and all of our
- * objects serve them as foreign threads. Callers: posix/thread, which decides. Join may switch. */
+/* posix/kernel_threads.c - threads of the program that are kernel threads: libc makes them, and all
+ * of our objects serve them as foreign threads. Callers: posix/thread, which decides. Join may
+ * switch. */
 #include "posix/bind.h"
 
 #include <stdlib.h>
@@ -39,8 +40,8 @@ static void *kernel_body(void *arg)
 	return result;
 }
 
-int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg,
-	bool c11, uint32_t bound)
+int kbi_kernel_thread_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *),
+	void *arg, bool c11, uint32_t bound)
 {
 	struct kernel_start *s = malloc(sizeof(*s));
 	int e, policy = SCHED_OTHER;
@@ -50,7 +51,8 @@ int kbi_kernel_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(voi
 		return EAGAIN;
 	if (attr) {
 		pthread_attr_getschedpolicy(attr, &policy);
-		kbi_about_expect(policy); /* the creator's policy was expected when the creator got it */
+		/* the creator's policy was expected when the creator got it */
+		kbi_thread_attrs_expect(policy);
 	}
 	if (attr)
 		kbi_affinity_of(attr, &given, &other);
@@ -109,7 +111,7 @@ static int await_start(pthread_t id, void **result, uint64_t deadline)
 	return e;
 }
 
-int kbi_kernel_join(pthread_t id, void **result, uint64_t deadline, bool *joined)
+int kbi_kernel_thread_join(pthread_t id, void **result, uint64_t deadline, bool *joined)
 {
 	struct kbi_posix_thread *r = kbi_posix_record(id);
 	int e;

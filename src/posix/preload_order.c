@@ -1,6 +1,6 @@
-/* posix/order.c - the order of libraries. The loader binds a name to the first library that has it,
- * and some libraries must come before others. A program with a wrong order is started again, with
- * LD_PRELOAD naming the library that must be in front:
+/* posix/preload_order.c - the order of libraries. The loader binds a name to the first library that
+ * has it, and some libraries must come before others. A program with a wrong order is started
+ * again, with LD_PRELOAD naming the library that must be in front:
  * - the runtime of ThreadSanitizer or AddressSanitizer, before us. Behind us ThreadSanitizer would
  *   see the program make threads and never lock a mutex, and would call every hand-over a race;
  *   AddressSanitizer would be told of our kernel threads, and not of the program's threads. In
@@ -77,7 +77,7 @@ static void order_sanitizer(char **argv, char **envp)
 		its = kbi_names_definition("__asan_init");
 	if (!its || !dladdr(its, &info))
 		return;
-	if (kbi_place_before_us(its)) {
+	if (kbi_link_order_before_us(its)) {
 		remove_preload_entry(envp, info.dli_fname, ":");
 		return;
 	}
@@ -96,9 +96,9 @@ static void order_native(char **argv, char **envp)
 	static const char mark[] = "::";
 	Dl_info us, native;
 
-	if (!dladdr((const void *)kbi_order, &us))
+	if (!dladdr((const void *)kbi_preload_order, &us))
 		return;
-	if (kbi_likely(!kbi_place_before_us((const void *)kb_init))) {
+	if (kbi_likely(!kbi_link_order_before_us((const void *)kb_init))) {
 		remove_preload_entry(envp, us.dli_fname, mark);
 		return;
 	}
@@ -111,7 +111,7 @@ static void order_native(char **argv, char **envp)
 	_exit(KBI_POSIX_CANNOT_RUN);
 }
 
-void kbi_order(char **argv, char **envp)
+void kbi_preload_order(char **argv, char **envp)
 {
 	order_sanitizer(argv, envp);
 	order_native(argv, envp);

@@ -1,4 +1,4 @@
-/* posix/call_transfer.c - read, write, receive, send: a single attempt for each, and the functions
+/* posix/call_rw.c - read, write, receive, send: a single attempt for each, and the functions
  * that programs call. Contract in call_priv.h. Callers: programs; stdio, call_number. Runs on the
  * calling thread. May switch; cancellation points. */
 #include "posix/call_priv.h"
@@ -131,7 +131,7 @@ static bool terminal_decides(int fd)
 static long transfer_apart(ssize_t (*real)(int, const struct iovec *, int), long number, int fd,
 	const struct iovec *v, int n, bool cancels, bool surely)
 {
-	KBI_CALL_APART(surely);
+	KBI_CALL_BLOCKING(surely);
 	return cancels ? kbi_call_result(real(fd, v, n)) : kbi_sys(number, fd, v, n);
 }
 
@@ -626,11 +626,11 @@ long kbi_call_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, bool ca
 /* ---- the functions ------------------------------------------------------------------------ */
 
 #define TRANSFER(result, name, parameters, arguments, direct, work, cancels, why) \
-	KBI_CALL_DEFINE(transfer, result, name, parameters, arguments, direct, work)
+	KBI_CALL_DEFINE(rw, result, name, parameters, arguments, direct, work)
 #include "posix/call.def"
 
-KBI_CALL_ALIAS(__read, read, kbi_call_transfer_read);
-KBI_CALL_ALIAS(__write, write, kbi_call_transfer_write);
-KBI_CALL_ALIAS(__recv, recv, kbi_call_transfer_recv);
-KBI_CALL_ALIAS(__send, send, kbi_call_transfer_send);
-KBI_CALL_ALIAS(__sendmmsg, sendmmsg, kbi_call_transfer_sendmmsg);
+KBI_CALL_ALIAS(__read, read, kbi_call_rw_read);
+KBI_CALL_ALIAS(__write, write, kbi_call_rw_write);
+KBI_CALL_ALIAS(__recv, recv, kbi_call_rw_recv);
+KBI_CALL_ALIAS(__send, send, kbi_call_rw_send);
+KBI_CALL_ALIAS(__sendmmsg, sendmmsg, kbi_call_rw_sendmmsg);

@@ -1,19 +1,20 @@
-/* posix/delegate.c - mutexes that stay libc's (robust, PI, PP, process-shared), locked without
+/* posix/libc_mutex.c - mutexes that stay libc's (robust, PI, PP, process-shared), locked without
  * blocking a virtual processor. libc's own lock would wait in the kernel, and every thread of that
  * virtual processor with it, perhaps the owner. So a waiter calls libc's trylock, and yields while
  * a thread of this process holds the mutex; then it waits in the kernel, on its kernel thread and
  * without its virtual processor (posix/aside). If there are too few kernel threads, a kernel thread
- * waits for all of them or in place of one: posix/sentry at the words of mutexes, posix/proxy at
- * semaphores and readers-writer locks. A waiter without such a thread pauses between attempts, for
- * 50 us, doubling up to 2 ms; an unlock in this process ends the pause of the first waiter.
- * libc's unlock and owner marks are used unchanged: the owner is the tid in the thread's control
- * block, a number of its own which no kernel thread has.
+ * waits for all of them or in place of one: posix/standin_futex at the words of mutexes,
+ * posix/standin_libc at semaphores and readers-writer locks. A waiter without such a thread pauses
+ * between attempts, for 50 us, doubling up to 2 ms; an unlock in this process ends the pause of the
+ * first waiter. libc's unlock and owner marks are used unchanged: the owner is the tid in the
+ * thread's control block, a number of its own which no kernel thread has.
  * Consequences of that number: between threads of this process all kinds work; a robust mutex whose
  * owner ends is marked here (the kernel walks the lists of kernel threads only). Between processes
- * normal, recursive, error-checking and robust kinds work, the last by a guardian (posix/guardian);
- * threads of another process cannot lend priority to our owner of a process-shared PI mutex.
- * Callers: posix/mutex, cond, sem, rwlock, proxy, stdio, identity, thread. Runs on the caller.
- * Waiting may switch. */
+ * normal, recursive, error-checking and robust kinds work, the last by a stand-in
+ * (posix/standin_robust); threads of another process cannot lend priority to our owner of a
+ * process-shared PI mutex.
+ * Callers: posix/mutex, cond, sem, rwlock, standin_libc, stdio, identity, thread. Runs on the
+ * caller. Waiting may switch. */
 #include "posix/posix.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ static a32 looking; /* about how many threads look again by themselves */
 
 /* Sleeps until the word is not `seen`, a thread here changes it, or the time `at`. If another
  * process, or a thread inside libc, unlocks, only `at` ends the pause, so correctness does not
- * depend on kbi_delegate_tell. */
+ * depend on kbi_libc_mutex_tell. */
 static void pause_at_word(const uint32_t *word, uint32_t seen, uint64_t at)
 {
 	a_add_rlx(&pausing, 1);
@@ -47,20 +48,21 @@ static void pause_at_word(const uint32_t *word, uint32_t seen, uint64_t at)
 }
 
 /* Without this, waiters whose pauses have grown equally long would all come at once and get the
- * mutex one by one, 2 ms each. Threads with a sentry are woken first: such a thread, if it fails,
- * tells the sentry the value to wait for, while a thread without a sentry only sleeps again. */
-void kbi_delegate_tell(const void *word, unsigned n)
+ * mutex one by one, 2 ms each. Threads with a futex stand-in are woken first: such a thread, if it
+ * fails, tells the futex stand-in the value to wait for, while a thread without a futex stand-in
+ * only sleeps again. */
+void kbi_libc_mutex_tell(const void *word, unsigned n)
 {
 	unsigned woken;
 
 	if (kbi_likely(!a_load_rlx(&pausing)))
 		return;
-	woken = kbi_park_wake(word, n, KBI_PARKED_WITH_SENTRY);
+	woken = kbi_park_wake(word, n, KBI_PARKED_WITH_STANDIN);
 	if (woken < n)
 		kbi_park_wake(word, n - woken, KBI_PARKED_FOR_A_WHILE);
 }
 
-bool kbi_delegate_has_sleepers(void)
+bool kbi_libc_mutex_has_sleepers(void)
 {
 	return a_load_rlx(&pausing);
 }
@@ -103,7 +105,7 @@ static bool ended_by_handler(uint32_t handled, uint32_t ending, bool timed)
 
 struct kind {
 	int (*attempt)(void *);
-	/* for a long wait: NULL, or as kbi_delegate_wait_ending describes, or returns EBUSY: try
+	/* for a long wait: NULL, or as kbi_libc_mutex_wait_ending describes, or returns EBUSY: try
 	 * again */
 	int (*stand_in)(void *, clockid_t, const struct timespec *);
 	/* NULL: the holder is unknown */
@@ -175,14 +177,14 @@ static int wait_for_object(const struct kind *k, void *object, const void *at)
 	}
 }
 
-int kbi_delegate_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
-		      const struct timespec *abstime)
+int kbi_libc_mutex_wait(int (*attempt)(void *), void *object, const void *word, clockid_t clock,
+			const struct timespec *abstime)
 {
 	return wait_for_object(&(struct kind){ attempt, .clock = clock, .abstime = abstime },
 		object, word);
 }
 
-int kbi_delegate_wait_long(int (*attempt)(void *),
+int kbi_libc_mutex_wait_long(int (*attempt)(void *),
 	int (*stand_in)(void *, clockid_t, const struct timespec *),
 	void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
@@ -190,7 +192,7 @@ int kbi_delegate_wait_long(int (*attempt)(void *),
 		abstime }, object, word);
 }
 
-int kbi_delegate_wait_ending(int (*attempt)(void *),
+int kbi_libc_mutex_wait_ending(int (*attempt)(void *),
 	int (*stand_in)(void *, clockid_t, const struct timespec *),
 	void *object, const void *word, clockid_t clock, const struct timespec *abstime)
 {
@@ -262,31 +264,31 @@ static int try_mutex(void *object)
 
 /* True for a mutex that the kernel has to mark if this process is killed; for a kernel thread,
  * main's among them, the kernel does so already. A kind below 0: a destroyed mutex. */
-static inline bool needs_guardian(const pthread_mutex_t *m)
+static inline bool needs_standin(const pthread_mutex_t *m)
 {
 	struct kbi_task *self = kbi_posix_light();
 
 	return (m->__data.__kind & (KIND_ROBUST | KIND_SHARED)) == (KIND_ROBUST | KIND_SHARED) &&
 		m->__data.__kind >= 0 &&
-	       head_at && self && !kbi_thread_of(self)->is_main && !kbi_posix_me.guardian &&
+	       head_at && self && !kbi_thread_of(self)->is_main && !kbi_posix_me.standin_robust &&
 	       !kbi_posix_me.libcs_held;
 }
 
-int kbi_delegate_mutex_trylock(pthread_mutex_t *m)
+int kbi_libc_mutex_trylock(pthread_mutex_t *m)
 {
-	if (kbi_unlikely(needs_guardian(m)))
-		kbi_guardian_begin(libcs_head());
+	if (kbi_unlikely(needs_standin(m)))
+		kbi_standin_robust_begin(libcs_head());
 	return try_mutex(m);
 }
 
-int kbi_delegate_mutex_unlock(pthread_mutex_t *m)
+int kbi_libc_mutex_unlock(pthread_mutex_t *m)
 {
 	int e = kbi_libc()->pthread_mutex_unlock(m);
 
 	if (e)
 		return e;
 	kbi_posix_me.libcs_held--;
-	kbi_delegate_tell(&m->__data.__lock, 1);
+	kbi_libc_mutex_tell(&m->__data.__lock, 1);
 	return 0;
 }
 
@@ -302,7 +304,7 @@ static bool is_own_mutex(pthread_mutex_t *m)
 
 struct lock {
 	pthread_mutex_t *m;
-	struct kbi_sentry *sentry; /* NULL: it has not waited there */
+	struct kbi_standin_futex *standin_futex; /* NULL: it has not waited there */
 	bool slept;                /* it has waited in the kernel itself */
 };
 
@@ -366,16 +368,16 @@ static int await_unlock(void *lock, clockid_t clock, const struct timespec *abst
 		sched_yield();
 		return EBUSY;
 	}
-	if (!l->sentry && !is_holder_here(l) && kbi_aside_word(word, seen, until) >= 0) {
+	if (!l->standin_futex && !is_holder_here(l) && kbi_aside_word(word, seen, until) >= 0) {
 		l->slept = true;
 		return EBUSY;
 	}
-	if (!l->sentry)
-		l->sentry = kbi_sentry_begin(word);
-	if (!l->sentry)
+	if (!l->standin_futex)
+		l->standin_futex = kbi_standin_futex_begin(word);
+	if (!l->standin_futex)
 		return -1;
 	a_add_rlx(&pausing, 1);
-	kbi_sentry_sleep(l->sentry, seen, until);
+	kbi_standin_futex_sleep(l->standin_futex, seen, until);
 	a_sub_rlx(&pausing, 1);
 	return EBUSY;
 }
@@ -390,10 +392,10 @@ static int lock_shared(pthread_mutex_t *m, clockid_t clock, const struct timespe
 	bool got = e == 0 || e == EOWNERDEAD;
 	uint32_t seen;
 
-	if (got && (l.sentry || l.slept))
+	if (got && (l.standin_futex || l.slept))
 		mark_word(m, &seen);
-	if (l.sentry)
-		kbi_sentry_end(l.sentry, got);
+	if (l.standin_futex)
+		kbi_standin_futex_end(l.standin_futex, got);
 	else if (l.slept && !got)
 		kbi_sys_futex_wake_shared(&m->__data.__lock, 1);
 	return e;
@@ -415,10 +417,10 @@ static int lock_in_libc(pthread_mutex_t *m, clockid_t clock, const struct timesp
 	return e;
 }
 
-int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
+int kbi_libc_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct timespec *abstime)
 {
 	int kind = m->__data.__kind;
-	int e = kbi_delegate_mutex_trylock(m);
+	int e = kbi_libc_mutex_trylock(m);
 
 	if (e != EBUSY)
 		return e;
@@ -427,14 +429,14 @@ int kbi_delegate_mutex_lock(pthread_mutex_t *m, clockid_t clock, const struct ti
 	if ((kind & KIND_SHARED) && !(kind & (KIND_PI | KIND_PP)))
 		return kbi_posix_light() || has_own_number() ? lock_shared(m, clock, abstime)
 			: lock_in_libc(m, clock, abstime);
-	return kbi_delegate_wait(try_mutex, m, &m->__data.__lock, clock, abstime);
+	return kbi_libc_mutex_wait(try_mutex, m, &m->__data.__lock, clock, abstime);
 }
 
 /* ---- robust mutexes of a thread that ends ------------------------------------------------- */
 
 /* Finds the list in the control block of libc's kernel thread. A list elsewhere was made by the
  * program: then libc's is unknown. */
-void kbi_delegate_find(void)
+void kbi_libc_mutex_find(void)
 {
 	enum { CONTROL_BLOCK = 4096 }; /* its size at most */
 	const char *what = "robust mutexes' list";
@@ -517,7 +519,7 @@ static void mark_owner_dead(a32 *word, uint32_t old, uint32_t owner)
 	/* a program with locks of its own may have its waiters sleep here: posix/futex */
 	if (old & (uint32_t)WAITERS && !kbi_park_wake((const uint32_t *)(void *)word, 1, KBI_PARK_ANY))
 		kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
-	kbi_delegate_tell(word, 1);
+	kbi_libc_mutex_tell(word, 1);
 }
 
 static a32 *word_of_node(const struct robust_node *n, const struct robust_head *head)
@@ -543,7 +545,7 @@ static void mark_pending_mutex(const struct robust_head *head, uint32_t owner)
 	if (!(value & TID_MASK) && !is_pi_node(head->pending)) {
 		if (!kbi_park_wake((const uint32_t *)(void *)word, 1, KBI_PARK_ANY))
 			kbi_sys(SYS_futex, word, 1 /* FUTEX_WAKE */, 1);
-		kbi_delegate_tell(word, 1);
+		kbi_libc_mutex_tell(word, 1);
 	} else {
 		mark_owner_dead(word, value, owner);
 	}
@@ -584,13 +586,13 @@ static void mark_held_mutexes(const struct robust_head *at)
 	mark_pending_mutex(&head, owner);
 }
 
-void *kbi_delegate_robust_list(void)
+void *kbi_libc_mutex_robust_list(void)
 {
 	return kbi_posix_me.robust ? kbi_posix_me.robust : libcs_head();
 }
 
 /* t may end meanwhile, and its memory may go. */
-void *kbi_delegate_robust_list_of(const struct kb_thread *t)
+void *kbi_libc_mutex_robust_list_of(const struct kb_thread *t)
 {
 	const struct kbi_posix_thread *r = t->posix;
 	pthread_t id = 0;
@@ -602,7 +604,7 @@ void *kbi_delegate_robust_list_of(const struct kb_thread *t)
 	return own || !head_at ? own : (char *)id + head_at;
 }
 
-int kbi_delegate_set_robust_list(void *head, size_t size)
+int kbi_libc_mutex_set_robust_list(void *head, size_t size)
 {
 	if (size != sizeof(struct robust_head))
 		return EINVAL;
@@ -610,7 +612,7 @@ int kbi_delegate_set_robust_list(void *head, size_t size)
 	return 0;
 }
 
-void kbi_delegate_thread_ends(void)
+void kbi_libc_mutex_thread_ends(void)
 {
 	struct robust_head *head = libcs_head();
 	bool holds = head && head->list.next && head->list.next != &head->list;
@@ -622,6 +624,6 @@ void kbi_delegate_thread_ends(void)
 	if (kbi_unlikely(holds))
 		head->list.next = &head->list; /* the block will serve another thread */
 	kbi_posix_me.libcs_held = 0;
-	if (kbi_posix_me.guardian)
-		kbi_guardian_end();
+	if (kbi_posix_me.standin_robust)
+		kbi_standin_robust_end();
 }

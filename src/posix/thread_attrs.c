@@ -1,5 +1,5 @@
-/* posix/about.c - name, attributes and scheduling of threads, as programs ask for them and set
- * them.
+/* posix/thread_attrs.c - name, attributes and scheduling of threads, as programs ask for them and
+ * set them.
  * For a lightweight thread most values are only remembered and given back: it has no kernel thread
  * of its own that could get a priority. A thread that asked for PTHREAD_SCOPE_SYSTEM gets a kernel
  * thread when it sets a real-time policy. For kernel threads libc answers. Callers: programs. Never
@@ -54,7 +54,7 @@ static int process_name(char *buf)
 }
 
 /* Stores t's name, or the process's if t has none. 0, or an errno. */
-int kbi_about_name(struct kb_thread *t, char buf[16])
+int kbi_thread_attrs_name(struct kb_thread *t, char buf[16])
 {
 	kbi_naming_take(t);
 	if (t->is_main)
@@ -100,7 +100,7 @@ KBI_POSIX_API int pthread_getname_np(pthread_t id, char *buf, size_t size)
 	/* libc demands room for the longest name */
 	if (size < sizeof(t->name))
 		return ERANGE;
-	return kbi_posix_lives(t) ? kbi_about_name(t, buf) : ENOENT;
+	return kbi_posix_lives(t) ? kbi_thread_attrs_name(t, buf) : ENOENT;
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ KBI_POSIX_API int pthread_getattr_np(pthread_t id, pthread_attr_t *attr)
 
 /* ---- scheduling --------------------------------------------------------------------------- */
 
-int kbi_about_may_schedule(int policy, int priority)
+int kbi_thread_attrs_may_schedule(int policy, int priority)
 {
 	int low = sched_get_priority_min(policy), high = sched_get_priority_max(policy);
 	struct rlimit limit;
@@ -172,7 +172,7 @@ int kbi_about_may_schedule(int policy, int priority)
 	return getrlimit(RLIMIT_RTPRIO, &limit) == 0 && (rlim_t)priority <= limit.rlim_cur ? 0 : EPERM;
 }
 
-void kbi_about_scheduling(int *policy, int *priority)
+void kbi_thread_attrs_scheduling(int *policy, int *priority)
 {
 	struct sched_param p = { 0 };
 	int found = (int)kbi_sys(SYS_sched_getscheduler, 0);
@@ -182,10 +182,10 @@ void kbi_about_scheduling(int *policy, int *priority)
 	*priority = p.sched_priority;
 }
 
-void kbi_about_adopted(void)
+void kbi_thread_attrs_adopted(void)
 {
-	kbi_about_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
-	kbi_about_expect(kbi_posix_me.policy);
+	kbi_thread_attrs_scheduling(&kbi_posix_me.policy, &kbi_posix_me.priority);
+	kbi_thread_attrs_expect(kbi_posix_me.policy);
 }
 
 static bool is_real_time(int policy)
@@ -207,18 +207,18 @@ static uint32_t rank_of_caller(void)
 
 	if (self && self->vp)
 		return (uint32_t)remembered;
-	kbi_about_scheduling(&policy, &priority);
+	kbi_thread_attrs_scheduling(&policy, &priority);
 	own = rank_of(policy, priority);
 	return (uint32_t)(own > remembered ? own : remembered);
 }
 
-void kbi_about_expect(int policy)
+void kbi_thread_attrs_expect(int policy)
 {
 	if (is_real_time(policy & ~SCHED_RESET_ON_FORK))
 		a_store_rlx(&kbi_waitq_rank, (void *)(uintptr_t)rank_of_caller);
 }
 
-bool kbi_about_is_kernels(bool system_scope)
+bool kbi_thread_attrs_is_kernels(bool system_scope)
 {
 	return system_scope && kbi_options.scope != KBI_OPT_SCOPE_PROCESS;
 }
@@ -229,7 +229,7 @@ static bool has_kernel_thread(const struct kb_thread *t, const char *what)
 {
 	if (t != kbi_thread_of(kbi_self_raw()))
 		return false;
-	if (!a_load_rlx(&kbi_posix_me.bound) && !kbi_about_is_kernels(kbi_posix_me.system_scope))
+	if (!a_load_rlx(&kbi_posix_me.bound) && !kbi_thread_attrs_is_kernels(kbi_posix_me.system_scope))
 		return false;
 	kbi_bind_self(what, KBI_BIND_TURNED);
 	return true;
@@ -250,12 +250,12 @@ KBI_POSIX_API int pthread_setschedparam(pthread_t id, int policy, const struct s
 
 	if (gone)
 		return ESRCH;
-	kbi_about_expect(policy);
+	kbi_thread_attrs_expect(policy);
 	if (!t)
 		return kbi_libc()->pthread_setschedparam(id, policy, param);
 	if (!kbi_posix_lives(t))
 		return ESRCH;
-	e = kbi_about_may_schedule(policy, param->sched_priority);
+	e = kbi_thread_attrs_may_schedule(policy, param->sched_priority);
 	if (!e && is_more(kbi_posix_record(id)->policy, policy) &&
 		has_kernel_thread(t, "pthread_setschedparam"))
 		e = (int)-kbi_sys(SYS_sched_setscheduler, 0, policy, param);

@@ -1,4 +1,4 @@
-/* posix/call_apart.c - calls with no form but a blocking one: libc's function, while the virtual
+/* posix/call_blocking.c - calls with no form but a blocking one: libc's function, while the virtual
  * processor is given or lent to other threads. Where it is possible, they are tried without
  * blocking first, and once more after other threads have run. Also reads and writes of files by
  * position. Contract in call_priv.h.
@@ -199,8 +199,8 @@ static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 /* libc's headers redirect and inline some of these names, so the definitions have names of their
  * own in C. */
 #define APART(result, name, parameters, arguments, quick, cancels, why) \
-	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
-	result kbi_call_apart_##name parameters \
+	KBI_POSIX_API result kbi_call_blocking_##name parameters __asm__(#name); \
+	result kbi_call_blocking_##name parameters \
 	{ \
 		bool again, ended = false; \
 		uint32_t before; \
@@ -221,7 +221,7 @@ static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		} while (again && nap_if_scarce(cancels, &ended) && !ended); \
 		if (ended) \
 			return -1; \
-		KBI_CALL_APART(true); \
+		KBI_CALL_BLOCKING(true); \
 		for (before = kbi_posix_me.handled;;) { \
 			r = REAL(name) arguments; \
 			if (!is_hidden_interrupt(r, before)) \
@@ -229,8 +229,8 @@ static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		} \
 	}
 #define LENDS(result, name, parameters, arguments, before, call) \
-	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
-	result kbi_call_apart_##name parameters \
+	KBI_POSIX_API result kbi_call_blocking_##name parameters __asm__(#name); \
+	result kbi_call_blocking_##name parameters \
 	{ \
 		KBI_CALL_KEEPS(keeps); \
 		result r __attribute__((unused)); \
@@ -247,8 +247,8 @@ static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 #define OPENS(result, name, parameters, arguments, before, cancels, why) \
 	LENDS(result, name, parameters, arguments, before, kbi_call_opened(REAL(name) arguments, how))
 #define DISK(result, name, number, parameters, arguments, cancels, why) \
-	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
-	result kbi_call_apart_##name parameters \
+	KBI_POSIX_API result kbi_call_blocking_##name parameters __asm__(#name); \
+	result kbi_call_blocking_##name parameters \
 	{ \
 		if (kbi_unlikely(!kbi_call_may_wait())) \
 			return REAL(name) arguments; \
@@ -256,12 +256,12 @@ static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		return REAL(name) arguments; \
 	}
 #define GIVEN(result, name, parameters, arguments, cancels, why) \
-	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
-	result kbi_call_apart_##name parameters \
+	KBI_POSIX_API result kbi_call_blocking_##name parameters __asm__(#name); \
+	result kbi_call_blocking_##name parameters \
 	{ \
 		if (kbi_unlikely(!kbi_call_may_wait())) \
 			return REAL(name) arguments; \
-		KBI_CALL_APART(true); \
+		KBI_CALL_BLOCKING(true); \
 		return REAL(name) arguments; \
 	}
 #define AT_ONCE(result, name, parameters, arguments, quick, cancels, why) \
@@ -272,8 +272,8 @@ static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 		KBI_CALL_LENT(); \
 		return KBI_CALL_REAL(name) arguments; \
 	} \
-	KBI_POSIX_API result kbi_call_apart_##name parameters __asm__(#name); \
-	result kbi_call_apart_##name parameters \
+	KBI_POSIX_API result kbi_call_blocking_##name parameters __asm__(#name); \
+	result kbi_call_blocking_##name parameters \
 	{ \
 		if (kbi_likely(kbi_call_may_go_on()) && kbi_likely(quick)) \
 			return kbi_call_originals.name arguments; \
@@ -281,13 +281,13 @@ static bool try_semaphores(int id, const struct sembuf *ops, size_t n, int *r)
 	}
 #include "posix/call.def"
 
-KBI_CALL_ALIAS(__pread64, pread64, kbi_call_apart_pread64);
-KBI_CALL_ALIAS(__pwrite64, pwrite64, kbi_call_apart_pwrite64);
-KBI_CALL_ALIAS(__waitpid, waitpid, kbi_call_apart_waitpid);
-KBI_CALL_ALIAS(__wait, wait, kbi_call_apart_wait);
-KBI_CALL_ALIAS(__open, open, kbi_call_apart_open);
-KBI_CALL_ALIAS(__open64, open64, kbi_call_apart_open64);
-KBI_CALL_ALIAS(__connect, connect, kbi_call_apart_connect);
+KBI_CALL_ALIAS(__pread64, pread64, kbi_call_blocking_pread64);
+KBI_CALL_ALIAS(__pwrite64, pwrite64, kbi_call_blocking_pwrite64);
+KBI_CALL_ALIAS(__waitpid, waitpid, kbi_call_blocking_waitpid);
+KBI_CALL_ALIAS(__wait, wait, kbi_call_blocking_wait);
+KBI_CALL_ALIAS(__open, open, kbi_call_blocking_open);
+KBI_CALL_ALIAS(__open64, open64, kbi_call_blocking_open64);
+KBI_CALL_ALIAS(__connect, connect, kbi_call_blocking_connect);
 
 static bool has_time_limit(const struct timespec *t)
 {
@@ -311,7 +311,7 @@ KBI_POSIX_API int semtimedop(int id, struct sembuf *ops, size_t n, const struct 
 		return REAL(semtimedop)(id, ops, n, t);
 	if (try_semaphores(id, ops, n, &r))
 		return r;
-	KBI_CALL_APART(true);
+	KBI_CALL_BLOCKING(true);
 	r = REAL(semtimedop)(id, ops, n, t);
 	while (is_hidden_interrupt(r, before)) {
 		struct timespec rest = time_left_until(deadline);
@@ -346,7 +346,7 @@ KBI_POSIX_API int lio_listio(int mode, struct aiocb *const list[], int n, struct
 
 	if (mode != LIO_WAIT || !kbi_call_may_wait())
 		return REAL(lio_listio)(mode, list, n, told);
-	KBI_CALL_APART(true);
+	KBI_CALL_BLOCKING(true);
 	r = REAL(lio_listio)(mode, list, n, told);
 	/* the list must not be begun twice */
 	return is_hidden_interrupt(r, before) ? await_aio_list(list, n) : r;
@@ -407,7 +407,7 @@ static long lock_file(struct locking l)
 	} while (nap_if_scarce(l.cancels, &ended) && !ended);
 	if (ended || is_file_gone(&l, since))
 		return -1;
-	KBI_CALL_APART(true);
+	KBI_CALL_BLOCKING(true);
 	for (uint32_t before = kbi_posix_me.handled;;) {
 		r = l.ask(&l, true);
 		if (!is_hidden_interrupt(r, before))
@@ -430,9 +430,9 @@ static long ask_fcntl(const struct locking *l, bool waits)
 	return l->fcntl(l->fd, waits ? l->what : l->what == F_SETLKW ? F_SETLK : F_OFD_SETLK, l->arg);
 }
 
-int kbi_call_apart_flock(int fd, int how) __asm__("flock");
+int kbi_call_blocking_flock(int fd, int how) __asm__("flock");
 
-KBI_POSIX_API int kbi_call_apart_flock(int fd, int how)
+KBI_POSIX_API int kbi_call_blocking_flock(int fd, int how)
 {
 	if (how & LOCK_NB || !kbi_call_may_wait())
 		return REAL(flock)(fd, how);
@@ -447,15 +447,15 @@ static int lockf_by(int (*original)(int, int, off_t), int fd, int what, off_t n)
 		.ask = ask_lockf, .lockf = original, .arg = n });
 }
 
-int kbi_call_apart_lockf(int fd, int what, off_t n) __asm__("lockf");
-int kbi_call_apart_lockf64(int fd, int what, off64_t n) __asm__("lockf64");
+int kbi_call_blocking_lockf(int fd, int what, off_t n) __asm__("lockf");
+int kbi_call_blocking_lockf64(int fd, int what, off64_t n) __asm__("lockf64");
 
-KBI_POSIX_API int kbi_call_apart_lockf(int fd, int what, off_t n)
+KBI_POSIX_API int kbi_call_blocking_lockf(int fd, int what, off_t n)
 {
 	return lockf_by(REAL(lockf), fd, what, n);
 }
 
-KBI_POSIX_API int kbi_call_apart_lockf64(int fd, int what, off64_t n)
+KBI_POSIX_API int kbi_call_blocking_lockf64(int fd, int what, off64_t n)
 {
 	return lockf_by(REAL(lockf64), fd, what, n);
 }
@@ -482,26 +482,26 @@ static int fcntl_by(int (*original)(int, int, long), int fd, int what, long arg)
 }
 
 /* The third argument is where a variadic function has it. */
-int kbi_call_apart_fcntl(int fd, int what, long arg) __asm__("fcntl");
-int kbi_call_apart_fcntl64(int fd, int what, long arg) __asm__("fcntl64");
+int kbi_call_blocking_fcntl(int fd, int what, long arg) __asm__("fcntl");
+int kbi_call_blocking_fcntl64(int fd, int what, long arg) __asm__("fcntl64");
 
-KBI_POSIX_API int kbi_call_apart_fcntl(int fd, int what, long arg)
+KBI_POSIX_API int kbi_call_blocking_fcntl(int fd, int what, long arg)
 {
 	return fcntl_by(REAL(fcntl), fd, what, arg);
 }
 
-KBI_POSIX_API int kbi_call_apart_fcntl64(int fd, int what, long arg)
+KBI_POSIX_API int kbi_call_blocking_fcntl64(int fd, int what, long arg)
 {
 	return fcntl_by(REAL(fcntl64), fd, what, arg);
 }
 
-KBI_CALL_ALIAS(__fcntl, fcntl, kbi_call_apart_fcntl);
+KBI_CALL_ALIAS(__fcntl, fcntl, kbi_call_blocking_fcntl);
 
 /* ---- modes and time limits ---------------------------------------------------------------- */
 
-int kbi_call_apart_ioctl(int fd, unsigned long what, long arg) __asm__("ioctl");
+int kbi_call_blocking_ioctl(int fd, unsigned long what, long arg) __asm__("ioctl");
 
-KBI_POSIX_API int kbi_call_apart_ioctl(int fd, unsigned long what, long arg)
+KBI_POSIX_API int kbi_call_blocking_ioctl(int fd, unsigned long what, long arg)
 {
 	int r = REAL(ioctl)(fd, what, arg);
 

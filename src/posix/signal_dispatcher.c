@@ -1,4 +1,4 @@
-/* posix/signal_post.c - the signal dispatcher ("postman"): a kernel thread that runs no thread of
+/* posix/signal_dispatcher.c - the signal dispatcher: a kernel thread that runs no thread of
  * the program. It blocks all signals and waits for those that some thread lets through, or waits
  * for. It gives each to such a thread: a thread in sigwait, main, or any thread. So a signal to the
  * process finds a parked thread while all VPs sleep or run threads that block it. A signal that no
@@ -26,22 +26,23 @@
  * the change in kbi_signal_opened */
 static a64 open;
 static a32 openings; /* counts the times at which that set may have grown; changed there, too */
-static a32 started;  /* the exchange in kbi_signal_need_post is its own partner on another thread */
+/* the exchange in kbi_signal_need_dispatcher is its own partner on another thread */
+static a32 started;
 /* kernel thread; 0: not ready. acquires: partner is the release in run_dispatcher */
 static a32 tid;
 /* not waiting: it may have a signal in hand. releases in run_dispatcher: partner is the
- * acquire in kbi_signal_post_is_at_work */
+ * acquire in kbi_signal_dispatcher_is_at_work */
 static a32 at_work;
-/* rounds requested, and rounds done. asked: the change in kbi_signal_ask_post and the acquire in
- * answer_post_request are partners; answered: the release in answer_post_request and the acquire in
- * kbi_signal_ask_post */
+/* rounds requested, and rounds done. asked: the change in kbi_signal_drain_dispatcher and the
+ * acquire in answer_post_request are partners; answered: the release in answer_post_request and the
+ * acquire in kbi_signal_drain_dispatcher */
 static a32 asked, answered;
 /* signals that were ever left with a thread that blocked them for the time of a handler; only
  * grows */
 static a64 left;
 static a32 unwoken;         /* a thread has a signal in its list for which it has not been woken */
 
-bool kbi_signal_is_postman(int who)
+bool kbi_signal_is_dispatcher(int who)
 {
 	return a_load_rlx(&tid) == (uint32_t)who;
 }
@@ -169,7 +170,7 @@ static void wake_for_signals(struct kb_thread *t, uint64_t set)
 	/* acquire: partner is the change of the bits in signal_pool */
 	if (kbi_self_raw() != &t->task && (a_load_acq(&t->signals.pending) & set) &&
 		(on = running_tid(t)))
-		kbi_signal_knock(on);
+		kbi_signal_kick(on);
 }
 
 /* Puts the signal into the thread's list; the thread takes it as soon as it runs. Returns 0, EAGAIN
@@ -255,7 +256,7 @@ bool kbi_signal_give(const siginfo_t *info, bool even_soon)
 /* ---- signals that no thread lets through, where VPs are processes ----------------------------
  * The dispatcher has them, or the first process. */
 
-uint64_t kbi_signal_at_post(void)
+uint64_t kbi_signal_at_dispatcher(void)
 {
 	char path[64];
 	uint64_t all = 0;
@@ -271,7 +272,7 @@ uint64_t kbi_signal_at_post(void)
 	return all;
 }
 
-bool kbi_signal_post_program(const siginfo_t *info)
+bool kbi_signal_dispatcher_program(const siginfo_t *info)
 {
 	siginfo_t packed = *info;
 
@@ -287,7 +288,7 @@ bool kbi_signal_post_program(const siginfo_t *info)
 
 static void requeue_signal(siginfo_t *info)
 {
-	if (kbi_signal_post_program(info) || kbi_signal_is_overrun(info, getpid()))
+	if (kbi_signal_dispatcher_program(info) || kbi_signal_is_overrun(info, getpid()))
 		return;
 	kbi_signal_pack(info, KBI_SIGNAL_TO_PROCESS);
 	kbi_sys(SYS_rt_sigqueueinfo, getpid(), info->si_signo, info);
@@ -436,7 +437,7 @@ static void wake_unwoken(void)
 	}
 }
 
-/* Answers kbi_signal_ask_post: delivers all signals that came before the request. */
+/* Answers kbi_signal_drain_dispatcher: delivers all signals that came before the request. */
 static void answer_post_request(void)
 {
 	static const struct timespec none;
@@ -454,26 +455,26 @@ static void answer_post_request(void)
 		if (is_for_work(sig, &info))
 			deliver_signal(&info);
 	} while (sig > 0);
-	if (a_load_acq(&heir)) /* acquire: partner is the release in kbi_signal_post_empty */
+	if (a_load_acq(&heir)) /* acquire: partner is the release in kbi_signal_dispatcher_empty */
 		leave_with_heir(a_load_acq(&heir));
-	/* release: partner is the acquire in kbi_signal_ask_post */
+	/* release: partner is the acquire in kbi_signal_drain_dispatcher */
 	a_store_rel(&answered, round);
 	kbi_sys_futex_wake(&answered, INT_MAX);
 }
 
-bool kbi_signal_post_is_at_work(void)
+bool kbi_signal_dispatcher_is_at_work(void)
 {
 	return a_load_acq(&at_work);
 }
 
-uint64_t kbi_signal_post_takes(uint64_t set)
+uint64_t kbi_signal_dispatcher_takes(uint64_t set)
 {
 	return a_load_acq(&open) & set;
 }
 
 /* Waits for the dispatcher, which sleeps or is busy, but not for ever. A thread that runs here
  * holds nothing that the dispatcher needs. */
-void kbi_signal_ask_post(void)
+void kbi_signal_drain_dispatcher(void)
 {
 	enum { NAPS = 100 };
 	static const struct timespec nap = { 0, 10000000 };
@@ -506,7 +507,7 @@ static void close_other_vps(const struct kbi_vp *mine, uint64_t bit)
 
 	for (int i = 0;
 		i < NAPS && (vp = find_open_vp(mine, bit)) && !kbi_signal_anybody_takes(bit); i++) {
-		kbi_signal_knock(kbi_signal_tid(vp));
+		kbi_signal_kick(kbi_signal_tid(vp));
 		kbi_sys(SYS_nanosleep, &nap, NULL);
 	}
 }
@@ -517,21 +518,21 @@ void kbi_signal_close_all(const struct kbi_task *self, int sig)
 
 	if (kbi_posix_me.in_handler)
 		return;
-	kbi_signal_need_post();
+	kbi_signal_need_dispatcher();
 	if (!kbi_sys_from.processes)
 		close_other_vps(self->vp, bit);
-	if (!kbi_signal_post_takes(bit))
+	if (!kbi_signal_dispatcher_takes(bit))
 		return;
 	close_unused();
-	if (!kbi_signal_post_takes(bit))
-		kbi_signal_ask_post(); /* it waits for fewer signals from here on */
+	if (!kbi_signal_dispatcher_takes(bit))
+		kbi_signal_drain_dispatcher(); /* it waits for fewer signals from here on */
 }
 
-void kbi_signal_post_empty(struct kb_thread *t)
+void kbi_signal_dispatcher_empty(struct kb_thread *t)
 {
 	/* release: partner is the acquire in answer_post_request */
 	a_store_rel(&heir, kbi_sys_from.processes ? t : NULL);
-	kbi_signal_ask_post();
+	kbi_signal_drain_dispatcher();
 	a_store_rel(&heir, NULL);
 }
 
@@ -640,12 +641,12 @@ static KBI_NOINLINE void start_dispatcher(void)
 	kbi_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, KBI_MASK_BYTES);
 }
 
-bool kbi_signal_has_post(void)
+bool kbi_signal_has_dispatcher(void)
 {
 	return a_load_rlx(&tid) != 0;
 }
 
-void kbi_signal_need_post(void)
+void kbi_signal_need_dispatcher(void)
 {
 	a_store_rlx(&kbi_signal_watch, 1);
 	if (kbi_unlikely(!a_load_rlx(&started)) && kbi_vp_n && !kbi_posix_forked &&
