@@ -16,11 +16,13 @@ enum {
 	WINDOW = 1024, /* of a stack, from its stack pointer */
 	WORDS = WINDOW / 8,
 	PAGE = 4096,
-	/* words: two links, the thread, descriptor and events, whether it only looks and the verdict */
+	/* words: two links, the thread, descriptor and events; whether it only looks (a byte), the
+	 * records from this one on (16 bits), and the verdict */
 	RECORD = 5,
 	CHUNK = 64 * RECORD,
 	MOST_DESCRIPTORS = 1 << 26,
 	MOST_RECORDS = 1 << 16,
+	ROW_MOST = UINT16_MAX, /* so many records or more */
 	READS = EPOLLIN | EPOLLPRI | EPOLLRDHUP | POLLRDNORM | POLLRDBAND,
 	WRITES = EPOLLOUT | POLLWRNORM | POLLWRBAND,
 };
@@ -42,6 +44,14 @@ static uint32_t events_at(const uint64_t *record)
 	return (uint32_t)(record[3] >> 32);
 }
 
+/* Returns the number of records from this one on. */
+static uint32_t row_length(const uint64_t *record)
+{
+	uint32_t row = record[4] >> 16 & ROW_MOST;
+
+	return row == ROW_MOST ? MOST_RECORDS : row;
+}
+
 /* Returns whether the words are a record. first: before the first record any words may stand, so
  * more is required of it. poll may ask for no events. */
 static bool is_record(const uint64_t *record, uint64_t thread, bool first)
@@ -50,42 +60,37 @@ static bool is_record(const uint64_t *record, uint64_t thread, bool first)
 	uint32_t events = events_at(record);
 
 	return record[2] == thread && is_link(record[0]) && is_link(record[1]) &&
-		(uint32_t)record[3] < MOST_DESCRIPTORS && (record[4] & 0xff) <= 1 && record[4] >> 32 == 0 &&
+		(uint32_t)record[3] < MOST_DESCRIPTORS &&
+		(record[4] & 0xff) <= 1 && row_length(record) > 0 && record[4] >> 32 == 0 &&
 		events <= UINT16_MAX && (!first ||
 		((events & (READS | WRITES)) != 0 && (events & ~(uint32_t)(READS | WRITES | MORE)) == 0));
 }
 
-/* Returns the number of records in a row, the first of which is known. poll leaves out records of
- * negative numbers. */
-static uint32_t count_records(const uint64_t *word, unsigned words, uint64_t thread)
+/* Returns the number of records among the words that belong to a row of at most `row`; poll leaves
+ * out records of negative numbers, but not their places. */
+static uint32_t count_records(const uint64_t *word, unsigned words, uint32_t row, uint64_t thread)
 {
 	uint32_t n = 0;
 
-	for (unsigned k = 0; k + RECORD <= words; k += RECORD)
-		if (is_record(word + k, thread, false))
-			n++;
-		else if (word[k + 2] != 0)
-			break;
+	for (unsigned k = 0; k + RECORD <= words && row > 0; k += RECORD, row--)
+		n += is_record(word + k, thread, false);
 	return n;
 }
 
-/* Returns the number of records in memory of their own. */
-static uint32_t count_far(const struct look *l, uint64_t at, uint64_t thread)
+/* Returns the number of records of a row in memory of its own. */
+static uint32_t count_far(const struct look *l, uint64_t at, uint32_t row, uint64_t thread)
 {
 	uint64_t word[CHUNK];
-	uint32_t n = 0, some;
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < MOST_RECORDS; i += CHUNK / RECORD) {
+	for (uint32_t i = 0; i < row; i += CHUNK / RECORD) {
 		size_t left = PAGE - at % PAGE;
 
 		memset(word, 0, sizeof(word));
 		if (!look_read(l, at, word, sizeof(word)) &&
 			(left >= sizeof(word) || !look_read(l, at, word, left)))
 			break;
-		some = count_records(word, CHUNK, thread);
-		n += some;
-		if (some == 0)
-			break;
+		n += count_records(word, CHUNK, row - i, thread);
 		at += sizeof(word);
 	}
 	return n;
@@ -129,7 +134,7 @@ static bool find_near(const struct look *l, const struct window *in, struct look
 		if (in->at + 8 * (k + 1) == in->rest || !is_record(in->word + k, in->thread, true))
 			continue;
 		describe_descriptor_wait(l, w, in->word + k,
-			count_records(in->word + k, WORDS - k, in->thread));
+			count_records(in->word + k, WORDS - k, row_length(in->word + k), in->thread));
 		return true;
 	}
 	return false;
@@ -145,7 +150,7 @@ static void find_far(const struct look *l, const struct window *in, struct look_
 		if (at == 0 || !is_link(at) || at % PAGE != 0 ||
 			!look_read(l, at, record, sizeof(record)) || !is_record(record, in->thread, true))
 			continue;
-		describe_descriptor_wait(l, w, record, count_far(l, at, in->thread));
+		describe_descriptor_wait(l, w, record, count_far(l, at, row_length(record), in->thread));
 		return;
 	}
 }

@@ -23,6 +23,7 @@
 #include "os/sys.h"
 
 enum { QUEUED, READY }; /* verdicts of a record */
+enum { ROW_MOST = UINT16_MAX };
 
 struct kbi_ready {
 	/* under the slot's lock */
@@ -31,6 +32,9 @@ struct kbi_ready {
 	int fd;
 	uint32_t events;
 	bool looks;  /* takes no input: more waiters may be woken by the same event */
+	/* Records in a row from this one on, itself included; ROW_MOST: so many or more. Read by
+	 * tool/look_descriptor.c only */
+	uint16_t row;
 	a32 verdict;
 };
 
@@ -316,7 +320,7 @@ static struct kbi_slot *lock_held(const struct kbi_hold *h, int *fd)
 
 /* Queues and arms a waiter. Returns 0 or an errno value. Inside np brackets. */
 static int enter_ready_queue(struct kbi_ready *w, struct kbi_task *self, const struct kbi_hold *h,
-	short events, unsigned how)
+	short events, unsigned how, nfds_t row)
 {
 	struct kbi_slot *s;
 	int e;
@@ -324,6 +328,7 @@ static int enter_ready_queue(struct kbi_ready *w, struct kbi_task *self, const s
 	w->task = self;
 	w->events = (uint16_t)events;
 	w->looks = how & LOOKS;
+	w->row = row < ROW_MOST ? (uint16_t)row : ROW_MOST;
 	a_store_rlx(&w->verdict, QUEUED);
 	s = lock_held(h, &w->fd);
 	if (!s)
@@ -426,7 +431,7 @@ static KBI_NOINLINE int wait_armed(struct kbi_task *self, const struct kbi_hold 
 	if (e)
 		return e;
 	kbi_np_enter(self);
-	e = enter_ready_queue(&w, self, h, events, how);
+	e = enter_ready_queue(&w, self, h, events, how, 1);
 	kbi_np_leave(self);
 	if (e)
 		return e;
@@ -492,7 +497,7 @@ static nfds_t enter_all_queues(struct kbi_ready *w, struct kbi_task *self, const
 		w[i].task = NULL;
 		if (fds[i].fd < 0)
 			continue;
-		*e = enter_ready_queue(&w[i], self, &h[i], fds[i].events, LOOKS);
+		*e = enter_ready_queue(&w[i], self, &h[i], fds[i].events, LOOKS, n - i);
 		if (*e) {
 			w[i].task = NULL;
 			break;
