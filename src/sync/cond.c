@@ -357,6 +357,10 @@ int kb_cond_destroy(kb_cond_t *c)
 	bool busy, empty;
 	unsigned n = 0;
 
+	/* 0: no thread is in the queue or holds its lock. acquire: pairs with the release in
+	 * kbi_waitq_unlock, by which the last thread has left the condition variable */
+	if (kbi_likely(!a_load_acq(cond_word(c))))
+		return 0;
 	do {
 		kbi_np_enter(self);
 		kbi_waitq_lock(cond_word(c));
