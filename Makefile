@@ -101,7 +101,7 @@ unit_sources = $(wildcard $(if $(filter arch/%,$(1)),src/arch/$(ARCH)/$(notdir $
 SRC := $(foreach u,$(UNITS),$(call unit_sources,$(u)))
 # The heap is in neither library that runs threads; tests reach it in libkochab.a.
 SRC_heap := $(filter-out src/mem/heap_door.c,$(filter src/mem/heap%,$(SRC)))
-SRC_malloc := src/base/cpulist.c src/base/option.c src/os/sys.c src/os/random.c src/os/names.c src/os/redirect.c $(SRC_heap) src/posix/malloc.c
+SRC_malloc := src/base/cpulist.c src/base/option.c src/os/sys.c src/os/random.c src/libc/names.c src/libc/redirect.c $(SRC_heap) src/posix/malloc.c
 # The drop-in is for glibc (doc/portability.md); with another libc there is the native interface. sed reads to the end: a
 # compiler whose reader stops sooner complains about its pipe.
 IS_GLIBC := $(shell $(CC) -include features.h -dM -E -x c /dev/null | sed -n 's/^.define __GLIBC__ .*/yes/p')
@@ -201,7 +201,7 @@ $(O)/%.S.o: %.S $(O)/flags
 	@$(CC) $(COMMON) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # All code of this one is in a section of its own: it knows its own code from that of the program that it is linked into
-# (os/context).
+# (libc/context).
 OBJCOPY ?= $(CROSS)objcopy
 TEXTS := .text .text.unlikely .text.hot .text.startup .text.exit
 $(LIB_a): $(OBJ_core) $(OBJ_heap) src/ORDER
@@ -300,7 +300,7 @@ NO_ENTRIES := --param tsan-instrument-func-entry-exit=0
 HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | sed -n '/Free Software/p' | grep -q . && \
 	$(CC) $(NO_ENTRIES) -include features.h -dM -E -x c /dev/null 2>/dev/null | sed -n 's/^.define __GLIBC__ .*/yes/p')))
 OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
-	$(O)/src/os/broadcast.c.o,$(OBJ_core)))
+	$(O)/src/libc/broadcast.c.o,$(OBJ_core)))
 $(O)/points/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@echo "  points $<"
@@ -414,7 +414,7 @@ check-house: lib $(REFUSE) ## layers, exports, sizes, headers
 
 test-cross: ## the arch, core, sync, io and some posix tests on other machines, by emulation
 	@dev/test-cross
-test-guest: ## os, core, posix and programs on emulated computers with kernels of their own (slow; ARGS="aarch64 posix/NAME ...")
+test-guest: ## os, libc, core, posix and programs on emulated computers with kernels of their own (slow; ARGS="aarch64 posix/NAME ...")
 	@dev/test-guest $(or $(ARGS),aarch64)
 fuzz: lib ## fuzzes what reads others' bytes, by libFuzzer (ARGS="-s SECONDS NAME ...")
 	@BUILD=$(O) dev/fuzz/run $(ARGS)

@@ -2,7 +2,7 @@
  * that is made in every process is made by each of them before the caller goes on, the lock round such calls has one
  * holder, and nobody waits for ever.
  *
- * Mirrors: os/broadcast.c kbi_broadcast, make_call_in_others, kbi_broadcast_answer, lock_calls,
+ * Mirrors: libc/broadcast.c kbi_broadcast, make_call_in_others, kbi_broadcast_answer, lock_calls,
  * kbi_broadcast_act_for, kbi_broadcast_succeed, kbi_broadcast_excuse; core/respawn.c kbi_respawn; core/supervisor.c
  * handle_stops_in_wait.
  * A process is what its registers and memory maps say: `pc` (the process's own steps, kept over a kill) and `has` (how

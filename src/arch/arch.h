@@ -1,7 +1,7 @@
 /* arch/arch.h - the machine in six words: make a context, switch, leave, relax, ticks, thread
  * pointer. Each machine has a folder with the same files (ctx.h ctx.S ctx.c cpu.h). The folder
  * `generic` is portable C (ucontext) and serves every machine without a folder.
- * Callers: core (switching), os (thread pointer). Runs on the caller's stack.
+ * Callers: core (switching), libc (thread pointer). Runs on the caller's stack.
  *
  * A context is one word: the stack pointer above which the callee-saved state lies (generic: the
  * address of its record). struct kbi_ctx { void *sp; }.

@@ -1,7 +1,7 @@
 /* base/san.h - tells sanitizers about our stack switches. It does nothing in a plain build, except
  * for valgrind, which runs any program unchanged and must know which memory is a stack.
  * AddressSanitizer wants the bounds of the next stack, ThreadSanitizer a fibre per context.
- * Callers: os/tcb_donor, mem/stack_make, core, space/file. */
+ * Callers: libc/tcb_donor, mem/stack_make, core, space/file. */
 #ifndef KBI_SAN_H
 #define KBI_SAN_H
 

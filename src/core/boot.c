@@ -30,8 +30,8 @@
 #include "mem/heap_door.h"
 #include "os/lock.h"
 #include "os/fd.h"
-#include "os/intercept.h"
-#include "os/module.h"
+#include "libc/intercept.h"
+#include "libc/module.h"
 #include "os/sys.h"
 
 /* A reference keeps the record in a program that the static library is linked into. */

@@ -2,8 +2,8 @@
  *
  * A signal handler finds the thread where it crashed, or where its process was killed
  * (core/supervisor). If that is outside the library and the thread holds no lock of libc's that has
- * no owner (os/crash), then all that it leaves behind belongs to it, and every queue is whole. The
- * handler notes the event and returns to land_lost_thread, on a stack of its own, still as that
+ * no owner (libc/crash), then all that it leaves behind belongs to it, and every queue is whole.
+ * The handler notes the event and returns to land_lost_thread, on a stack of its own, still as that
  * thread on its virtual processor. land_lost_thread gives back the thread's locks, calls the
  * program's hook, and ends the thread. Anywhere else the signal has its usual effect: it ends the
  * program, after a line that gives the reason. */
@@ -27,12 +27,12 @@
 #include "core/thread.h"
 #include "core/wait.h"
 #include "core/worker.h"
-#include "os/context.h"
-#include "os/crash.h"
-#include "os/crash_libc.h"
+#include "libc/context.h"
+#include "libc/crash.h"
+#include "libc/crash_libc.h"
+#include "libc/real.h"
 #include "os/lock.h"
 #include "os/memory.h"
-#include "os/real.h"
 #include "os/sys.h"
 
 enum { STACK = 262144, STACKS = 8, NOTES = 64, TRIES = 100 };

@@ -105,7 +105,7 @@ static inline bool kbi_descriptor_is_signalled(const struct kb_thread *t)
 
 /* Offset of kbi_self_tls from the thread pointer, equal in all TLS blocks; set at boot. */
 extern KBI_HIDDEN ptrdiff_t kbi_self_offset;
-/* How often a switch to the thread loaded its block without a segment descriptor (os/segment),
+/* How often a switch to the thread loaded its block without a segment descriptor (libc/segment),
  * and the offset of this counter in each block. */
 extern KBI_HIDDEN __thread uint32_t kbi_descriptor_loads __attribute__((tls_model("initial-exec")));
 extern KBI_HIDDEN ptrdiff_t kbi_descriptor_loads_at;

@@ -26,7 +26,7 @@
 #include "core/sysmon.h"
 #include "core/vp.h"
 #include "core/worker_pool.h"
-#include "os/real.h"
+#include "libc/real.h"
 #include "os/sys.h"
 
 enum { FRAMES = 24 };

@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "core/single_threaded.h"
+#include "libc/real.h"
 #include "os/lock.h"
-#include "os/real.h"
 #include "os/sys.h"
 
 aptr kbi_foreign_at_end;

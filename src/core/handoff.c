@@ -40,10 +40,10 @@
 #include "core/worker_pool.h"
 #include "core/worker_thread.h"
 #include "core/yield.h"
+#include "libc/emulate.h"
+#include "libc/endable.h"
+#include "libc/real.h"
 #include "mem/stack.h"
-#include "os/emulate.h"
-#include "os/endable.h"
-#include "os/real.h"
 #include "os/sys.h"
 
 void (*kbi_handoff_leaves)(struct kbi_task *self);
@@ -600,9 +600,9 @@ static void reset_fork_child(void)
 
 /* ---- libc's locks ---------------------------------------------------------------------------- */
 
-/* Makes libc's futex calls where libc's system calls are ours (os/emulate): a thread that waits for
- * a lock or another event inside libc lends its VP. A thread without TLS of its own keeps its VP:
- * libc may hold an address in the VP's TLS meanwhile. A woken thread that must wait for its VP
+/* Makes libc's futex calls where libc's system calls are ours (libc/emulate): a thread that waits
+ * for a lock or another event inside libc lends its VP. A thread without TLS of its own keeps its
+ * VP: libc may hold an address in the VP's TLS meanwhile. A woken thread that must wait for its VP
  * wakes the next waiter, too: that waiter may have its VP with it, and libc wakes no other thread
  * until the first has had the lock. libc looks again after each wake-up, so a surplus wake-up does
  * no harm. */

@@ -3,7 +3,7 @@
  * pointer charges the leaving thread, by the clock of its kernel thread. Until then this costs
  * nothing: a switch looks at kbi_meter_rests in place of kbi_tp_fast before it writes the thread
  * pointer by an instruction. From then on TLS blocks that had been loaded by descriptors
- * (os/segment) are loaded without descriptors. Why so: doc/why/cpu-clocks.md.
+ * (libc/segment) are loaded without descriptors. Why so: doc/why/cpu-clocks.md.
  * Callers: run, handoff, boot; posix/clock, posix/thread. No locks, never switches. A signal
  * handler may call start, self and read. */
 #ifndef KBI_METER_H

@@ -11,10 +11,10 @@
 #include "core/run.h"
 #include "core/single_threaded.h"
 #include "core/wait.h"
+#include "libc/context.h"
+#include "libc/real.h"
 #include "mem/heap_door.h"
-#include "os/context.h"
 #include "os/memory.h"
-#include "os/real.h"
 #include "os/signal_frame.h"
 #include "os/sys.h"
 

@@ -2,7 +2,7 @@
  *
  * Start: main saves its context and leaves its kernel thread to the supervisor, which has a stack
  * and a TLS block in the space. From there every private mapping is moved into the space
- * (os/memory), libc's system calls are taken over (os/emulate), and the VPs are cloned: no
+ * (os/memory), libc's system calls are taken over (libc/emulate), and the VPs are cloned: no
  * CLONE_VM, but the same descriptors and folder. Each has a stack and a TLS block from the space,
  * too. A process that needs another worker later clones it as a child of the supervisor.
  *
@@ -38,13 +38,13 @@
 #include "core/supervisor.h"
 #include "mem/heap_door.h"
 #include "mem/stack.h"
-#include "os/broadcast.h"
-#include "os/emulate.h"
-#include "os/emulate_lock.h"
-#include "os/intercept_stub.h"
-#include "os/intercept.h"
+#include "libc/broadcast.h"
+#include "libc/emulate.h"
+#include "libc/emulate_lock.h"
+#include "libc/intercept_stub.h"
+#include "libc/intercept.h"
 #include "os/memory.h"
-#include "os/tcb.h"
+#include "libc/tcb.h"
 #include "os/trace.h"
 #include "os/sys.h"
 

@@ -2,7 +2,7 @@
  * the same addresses, and each VP is a process of its own. The program's first process, the
  * supervisor, runs no thread: it starts the other processes, waits for them, and ends as the
  * program ends. Why, and what differs: doc/process-vps.md.
- * Callers: boot, worker_thread, dump, space, posix. Calls os/memory, os/emulate, os/broadcast,
+ * Callers: boot, worker_thread, dump, space, posix. Calls os/memory, libc/emulate, libc/broadcast,
  * mem/stack. */
 #ifndef KBI_PROCESS_H
 #define KBI_PROCESS_H

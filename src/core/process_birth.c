@@ -2,12 +2,12 @@
  * make. Contract in process_birth.h.
  *
  * A thread that calls fork, vfork, posix_spawn or clone keeps its registers in a record
- * (os/intercept_stub), and goes to a stack in that record. The child goes on with these registers
+ * (libc/intercept_stub), and goes to a stack in that record. The child goes on with these registers
  * where the call was made.
  *
  * With the caller's memory (vfork, posix_spawn) the calling process makes the child, and waits
  * until the child has executed a program or ended. Meanwhile all signals are blocked, as the kernel
- * would have it, but for os/broadcast's signal, because the other processes wait for its answer;
+ * would have it, but for libc/broadcast's signal, because the other processes wait for its answer;
  * and nothing lies on the caller's stack, which may be the child's. The kernel's own wait
  * (CLONE_VFORK) takes no signal.
  *
@@ -29,11 +29,11 @@
 #include "arch/arch.h"
 #include "core/process_children.h"
 #include "core/process_fork.h"
-#include "os/broadcast.h"
+#include "libc/broadcast.h"
+#include "libc/intercept_signal.h"
+#include "libc/intercept_stub.h"
+#include "libc/real.h"
 #include "os/clone_attrs.h"
-#include "os/intercept_signal.h"
-#include "os/intercept_stub.h"
-#include "os/real.h"
 #include "os/sys.h"
 
 enum { FLAGS, OWN_STACK, PARENT_TID, CHILD_TID, TLS, ARGUMENTS = 6 }; /* clone's, x86-64 */

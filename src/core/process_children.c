@@ -14,10 +14,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "os/broadcast.h"
-#include "os/emulate.h"
+#include "libc/broadcast.h"
+#include "libc/emulate.h"
+#include "libc/intercept.h"
 #include "os/fd.h"
-#include "os/intercept.h"
 #include "os/lock.h"
 #include "os/sys.h"
 

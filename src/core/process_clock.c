@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "core/supervisor.h"
-#include "os/emulate.h"
+#include "libc/emulate.h"
 #include "os/sys.h"
 
 enum {

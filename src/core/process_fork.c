@@ -11,7 +11,8 @@
  * that can be seen before, such as a missing file or right, are returned; if the kernel refuses the
  * file afterwards the program is at its end.
  *
- * Runs inside libc's fork, on the caller's stack. No locks but os/broadcast's; does not switch. */
+ * Runs inside libc's fork, on the caller's stack. No locks but libc/broadcast's; does not
+ * switch. */
 #include "core/process_fork.h"
 
 #include <errno.h>
@@ -24,11 +25,11 @@
 
 #include "base/atom.h"
 #include "core/process_children.h"
+#include "libc/broadcast.h"
+#include "libc/emulate.h"
+#include "libc/intercept.h"
 #include "mem/heap_door.h"
-#include "os/broadcast.h"
 #include "os/clone_attrs.h"
-#include "os/emulate.h"
-#include "os/intercept.h"
 #include "os/maps.h"
 #include "os/memory_leave.h"
 #include "os/memory_marks.h"

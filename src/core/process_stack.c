@@ -5,10 +5,10 @@
 #include "core/process_stack.h"
 
 #include "core/supervisor.h"
+#include "libc/tcb.h"
 #include "mem/stack.h"
 #include "os/lock.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 
 enum { STACK = 65536, KEPT = 8 };
 

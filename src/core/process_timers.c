@@ -19,13 +19,13 @@
 #include "core/process_children.h"
 #include "core/process_clock.h"
 #include "core/supervisor.h"
-#include "os/broadcast.h"
-#include "os/emulate.h"
+#include "libc/broadcast.h"
+#include "libc/emulate.h"
 #include "os/sys.h"
 
 enum {
 	TIMERS = 256,
-	FIRST_ID = 1 << 30,     /* numbers of the program's timers on its clock; os/emulate has the
+	FIRST_ID = 1 << 30,     /* numbers of the program's timers on its clock; libc/emulate has the
 	                         * lower numbers */
 	PROF_TIMER = TIMERS, USER_TIMER, ALL,  /* setitimer's timers, behind them */
 	SECOND = 1000000000,

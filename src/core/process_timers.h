@@ -1,6 +1,6 @@
 /* core/process_timers.h - limits and timers on the CPU time of a program of several processes,
  * which the kernel would apply to each process alone: timers on its CPU clock, ITIMER_PROF and
- * ITIMER_VIRTUAL, RLIMIT_CPU. libc's calls about these come here (os/emulate).
+ * ITIMER_VIRTUAL, RLIMIT_CPU. libc's calls about these come here (libc/emulate).
  * Caller: process. Calls process_clock, process_children. */
 #ifndef KBI_PROCESS_TIMERS_H
 #define KBI_PROCESS_TIMERS_H

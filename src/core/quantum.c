@@ -11,8 +11,8 @@
  * code), and not in libc, the loader or a sanitizer, whose locks it may hold, unless it spins there
  * by sched_yield; on its own stack, with room for a frame. A thread that is hardly ever met there,
  * since it makes system call after system call, is left at the end of libc's function for the call,
- * or at its next call of ours; or when the function of libc's that it is in returns: os/return_hook
- * puts a return hook there.
+ * or at its next call of ours; or when the function of libc's that it is in returns:
+ * libc/return_hook puts a return hook there.
  *
  * Threads that were switched away stand behind all other ready threads at the next quantum's end,
  * so that a thread that wakes up waits for a single quantum and not for a round of computing
@@ -41,9 +41,9 @@
 #include "core/wait.h"
 #include "core/worker_pool.h"
 #include "core/yield.h"
-#include "os/context.h"
-#include "os/loader.h"
-#include "os/return_hook.h"
+#include "libc/context.h"
+#include "libc/loader.h"
+#include "libc/return_hook.h"
 #include "os/sys.h"
 
 enum {

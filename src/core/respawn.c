@@ -3,9 +3,9 @@
  *
  * The killed process has stopped at its end and still has all its registers; it is let go when its
  * successor stands in its place. Between the two, no call that is made in every process
- * (os/broadcast) begins: it needs the lock, which the supervisor has; or the killed process itself
- * had the lock, then the supervisor acts for it. A call that is under way does not wait for the
- * killed process: the successor is a copy of the supervisor, which has made that call.
+ * (libc/broadcast) begins: it needs the lock, which the supervisor has; or the killed process
+ * itself had the lock, then the supervisor acts for it. A call that is under way does not wait for
+ * the killed process: the successor is a copy of the supervisor, which has made that call.
  *
  * Runs on the supervisor's stack; the successor takes its first steps on a stack of its own. No
  * TLS. */
@@ -21,9 +21,9 @@
 #include "core/vp.h"
 #include "core/preempt.h"
 #include "mem/heap_door.h"
-#include "os/broadcast.h"
-#include "os/intercept.h"
-#include "os/real.h"
+#include "libc/broadcast.h"
+#include "libc/intercept.h"
+#include "libc/real.h"
 #include "os/sys.h"
 #include "os/trace.h"
 

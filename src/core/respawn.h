@@ -3,7 +3,7 @@
  * table; the two share memory, descriptors and folder anyway. So nothing of the library or libc is
  * left half done.
  * Callers: process and supervisor, for the program's first process, which traces the processes.
- * Calls os/trace, os/broadcast, worker_pool. */
+ * Calls os/trace, libc/broadcast, worker_pool. */
 #ifndef KBI_RESPAWN_H
 #define KBI_RESPAWN_H
 

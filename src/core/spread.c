@@ -16,8 +16,8 @@
 #include <sched.h>
 
 #include "core/place.h"
+#include "libc/segment.h"
 #include "os/cpu.h"
-#include "os/segment.h"
 #include "os/sys.h"
 
 a32 kbi_spread_asked;

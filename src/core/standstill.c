@@ -12,7 +12,7 @@
 #include "core/preempt.h"
 #include "core/sysmon.h"
 #include "core/worker_thread.h"
-#include "os/context.h"
+#include "libc/context.h"
 #include "os/sys.h"
 
 enum {

@@ -3,7 +3,7 @@
  * a call that suspends, in a program that is linked with the native library only. Nothing can be
  * done about it there; a message is printed, once. The watcher is a kernel thread that looks once a
  * second while a virtual processor is busy, and sleeps otherwise.
- * Callers: boot. Calls handoff, sysmon, os/context. */
+ * Callers: boot. Calls handoff, sysmon, libc/context. */
 #ifndef KBI_STANDSTILL_H
 #define KBI_STANDSTILL_H
 

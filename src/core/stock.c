@@ -9,9 +9,9 @@
 #include "core/descriptor.h"
 #include "core/process_stack.h"
 #include "core/worker.h"
+#include "libc/tcb.h"
 #include "os/lock.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 
 enum {
 	LEAST = 8,    /* blocks that are kept at least, */

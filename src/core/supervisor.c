@@ -1,7 +1,7 @@
 /* core/supervisor.c - the supervisor's care for the processes. Contract in supervisor.h. Signals
  * for a traced process come by way of the supervisor, which passes them on at once. A process that
  * is about to end because it was killed gets a successor (core/respawn). All this happens between
- * two waits on the supervisor's own stack; while it waits for the lock of os/broadcast it passes
+ * two waits on the supervisor's own stack; while it waits for the lock of libc/broadcast it passes
  * signals on, because the lock's holder may wait for handlers. A process does nothing before it is
  * traced: a process that is killed before is started again. */
 #include "core/supervisor.h"
@@ -12,7 +12,7 @@
 
 #include "base/option.h"
 #include "core/respawn.h"
-#include "os/broadcast.h"
+#include "libc/broadcast.h"
 #include "os/sys.h"
 #include "os/trace.h"
 
@@ -79,7 +79,7 @@ static struct kbi_trace_place *place_of_process(const struct kbi_process *p)
 	return &own.place[p - kbi_supervisor.process];
 }
 
-/* Answers os/broadcast while it waits: this process's signals are blocked. */
+/* Answers libc/broadcast while it waits: this process's signals are blocked. */
 void kbi_supervisor_wait(struct kbi_process *p)
 {
 	const struct timespec nap = { 0, 1000000 };
@@ -322,7 +322,7 @@ static bool has_changed(int pid, siginfo_t *info)
 	return e == -ECHILD || info->si_pid;
 }
 
-/* Runs while the supervisor waits for the lock of os/broadcast, whose holder waits for other
+/* Runs while the supervisor waits for the lock of libc/broadcast, whose holder waits for other
  * processes: signals reach those, and a process that does not answer any more is not waited for.
  * The rest follows when it has the lock. */
 static void handle_stops_in_wait(void)

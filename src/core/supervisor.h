@@ -2,7 +2,7 @@
  * are processes, and its care for processes that stop, are killed or end. It traces them
  * (os/trace), so it sees each end before it comes.
  * Callers: process (the supervisor), process_clock, process_timers, process_stack, contain, posix.
- * Calls respawn, os/broadcast. */
+ * Calls respawn, libc/broadcast. */
 #ifndef KBI_SUPERVISOR_H
 #define KBI_SUPERVISOR_H
 
@@ -45,7 +45,7 @@ enum kbi_supervisor_traced { KBI_SUPERVISOR_NOT_YET, KBI_SUPERVISOR_TRACED, KBI_
 
 extern KBI_HIDDEN struct kbi_supervisor {
 	int pid;                     /* constant once VPs run */
-	struct kbi_process *process; /* changed between hold and release of os/broadcast */
+	struct kbi_process *process; /* changed between hold and release of libc/broadcast */
 	unsigned most;
 	int first;                   /* the first worker: signals for the program go there */
 } kbi_supervisor;

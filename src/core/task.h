@@ -35,7 +35,7 @@
 
 #include "arch/arch.h"
 #include "base/atom.h"
-#include "os/segment.h"
+#include "libc/segment.h"
 
 enum kbi_task_kind {
 	KBI_TASK_FREE,

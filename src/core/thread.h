@@ -1,5 +1,5 @@
 /* core/thread.h - life of a lightweight thread: create, end, join, detach, yield.
- * Callers: api, boot, contain, sync, posix. Calls wait, timer, run, mem/stack, os/tcb. */
+ * Callers: api, boot, contain, sync, posix. Calls wait, timer, run, mem/stack, libc/tcb. */
 #ifndef KBI_THREAD_H
 #define KBI_THREAD_H
 

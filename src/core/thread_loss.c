@@ -9,8 +9,8 @@
 #include "core/thread.h"
 #include "core/thread_priv.h"
 #include "core/wait.h"
+#include "libc/return_hook.h"
 #include "os/memory.h"
-#include "os/return_hook.h"
 #include "os/sys.h"
 
 #include <errno.h>

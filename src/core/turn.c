@@ -29,8 +29,8 @@
 #include "core/run.h"
 #include "core/sched_priv.h"
 #include "core/wait.h"
-#include "os/broadcast.h"
-#include "os/return_hook.h"
+#include "libc/broadcast.h"
+#include "libc/return_hook.h"
 #include "os/sys.h"
 
 enum {

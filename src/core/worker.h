@@ -7,7 +7,7 @@
 
 #include "base/san.h"
 #include "core/task.h"
-#include "os/context.h"
+#include "libc/context.h"
 
 struct kb_thread;
 struct kbi_handoff_habit;

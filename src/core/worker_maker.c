@@ -7,7 +7,7 @@
 #include "core/stock.h"
 #include "core/worker_pool.h"
 #include "core/worker_thread.h"
-#include "os/real.h"
+#include "libc/real.h"
 #include "os/sys.h"
 
 static a32 runs, failed; /* failed: the last worker could not be made */

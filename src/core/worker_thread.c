@@ -12,13 +12,13 @@
 #include "core/process_stack.h"
 #include "core/stock.h"
 #include "core/worker_pool.h"
+#include "libc/broadcast.h"
+#include "libc/emulate.h"
+#include "libc/real.h"
+#include "libc/tcb.h"
 #include "mem/heap_door.h"
-#include "os/broadcast.h"
 #include "os/clone_attrs.h"
-#include "os/emulate.h"
-#include "os/real.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 
 /* C++'s runtime, if it is loaded: returns the place in the caller's TLS that tells which exceptions
  * are being handled, and how many are in flight. */
@@ -99,7 +99,7 @@ static void worker_mask(sigset_t *old)
 }
 
 /* Returns true if the mask is a worker's, SIGSYS aside: that must be open where system calls raise
- * it (os/intercept_sud). */
+ * it (libc/intercept_sud). */
 static bool is_bodys(sigset_t mask)
 {
 	sigset_t bodys = workers_mask;

@@ -7,9 +7,9 @@
 
 #include "arch/arch.h"
 #include "base/option.h"
-#include "os/context.h"
+#include "libc/context.h"
+#include "libc/names.h"
 #include "os/memory.h"
-#include "os/names.h"
 #include "os/sys.h"
 
 ptrdiff_t kbi_door_offset;

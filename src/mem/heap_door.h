@@ -3,7 +3,7 @@
  * blocks that a kernel thread allocates from) in a word of TLS, the slot. A lightweight thread with
  * TLS of its own has a slot of its own, which must hold the owner of the kernel thread that runs
  * it: each switch to such a thread writes the slot (core/run). A signal handler never switches away
- * from the allocator's code: os/context gets its address from here.
+ * from the allocator's code: libc/context gets its address from here.
  *
  * Callers: core; posix/malloc (the struct only). Takes no lock, never switches. Constant after
  * kbi_door_find. */

@@ -14,7 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "os/names.h"
+#include "libc/names.h"
 #include "os/random.h"
 #include "os/sys.h"
 

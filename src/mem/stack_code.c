@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/option.h"
-#include "os/broadcast.h"
+#include "libc/broadcast.h"
 #include "os/maps.h"
 #include "os/sys.h"
 

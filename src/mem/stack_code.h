@@ -3,8 +3,8 @@
  * this libc allows that. The loader's decision is read from main's stack, because the loader
  * changes that mapping first.
  *
- * Callers: mem/stack, mem/stack_make. Calls the loader and os. Locks: the loader's, where said.
- * Never switches. */
+ * Callers: mem/stack, mem/stack_make. Calls the loader, libc and os. Locks: the loader's, where
+ * said. Never switches. */
 #ifndef KBI_STACK_CODE_H
 #define KBI_STACK_CODE_H
 

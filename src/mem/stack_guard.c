@@ -8,7 +8,7 @@
 
 #include "base/atom.h"
 #include "base/option.h"
-#include "os/broadcast.h"
+#include "libc/broadcast.h"
 #include "os/fd.h"
 #include "os/newer.h"
 #include "os/sys.h"

@@ -11,10 +11,10 @@
 
 #include "base/option.h"
 #include "base/san.h"
+#include "libc/broadcast.h"
 #include "mem/heap_door.h"
 #include "mem/stack_code.h"
 #include "mem/stack_guard.h"
-#include "os/broadcast.h"
 #include "os/sys.h"
 
 enum {
@@ -51,7 +51,7 @@ size_t kbi_stack_guard_hit(uintptr_t address)
 /* ---- code on stacks -------------------------------------------------------------------------- */
 
 /* Takes the lock in a handler that may have the runtime's own signals blocked. The holder may wait
- * for this process to make a call (os/broadcast), so the loop makes such calls meanwhile. */
+ * for this process to make a call (libc/broadcast), so the loop makes such calls meanwhile. */
 static void lock_in_handler(void)
 {
 	for (unsigned n = 0; !kbi_lock_try(&kbi_stack_pool.lock); n++) {

@@ -9,9 +9,9 @@
 #define KBI_STACK_MAKE_H
 
 #include "base/atom.h"
+#include "libc/segment.h"
+#include "libc/tcb.h"
 #include "os/lock.h"
-#include "os/segment.h"
-#include "os/tcb.h"
 
 struct kbi_stack {
 	char *low;      /* lowest usable byte; the guard page is below */

@@ -1,6 +1,6 @@
 /* os/fd.h - the numbers of the runtime's own descriptors, which lie away from the numbers that
  * programs count on. Any kernel thread may call.
- * Callers: os, core/boot, space, io, posix. */
+ * Callers: os, libc, core/boot, space, io, posix. */
 #ifndef KBI_FD_H
 #define KBI_FD_H
 

@@ -2,7 +2,7 @@
  * a word that tells its progress. A waiter spins for a moment and then sleeps in the kernel. It
  * does not yield: a waiter with a real-time priority would yield for ever if the holder has none
  * and both are on one processor. Never held across a switch.
- * Callers: os, mem, core, sync/crew, space, io, posix. */
+ * Callers: os, libc, mem, core, sync/crew, space, io, posix. */
 #ifndef KBI_LOCK_H
 #define KBI_LOCK_H
 

@@ -1,7 +1,7 @@
 /* os/maps.h - the mappings of the process, as the kernel lists them in /proc/self/maps.
  * Uses no function of libc's: its callers move memory that libc works with.
- * Callers: os/memory, os/memory_leave, os/emulate_lock, os/emulate_map, os/emulate_owned,
- * os/emulate_private, mem/stack_code, core/process_fork, posix/futex. */
+ * Callers: os/memory, os/memory_leave, libc/emulate_lock, libc/emulate_map, libc/emulate_owned,
+ * libc/emulate_private, mem/stack_code, core/process_fork, posix/futex. */
 #ifndef KBI_MAPS_H
 #define KBI_MAPS_H
 

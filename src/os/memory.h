@@ -2,7 +2,7 @@
  * program whose virtual processors are processes. kbi_memory_open reserves it. kbi_memory_convert
  * copies the program's own memory into it and maps the copies at their old addresses, shared. From
  * then on every process sees all writes.
- * Callers: os/emulate and its parts, os/memory_leave, mem, core, io/own, posix/futex. */
+ * Callers: libc/emulate and its parts, os/memory_leave, mem, core, io/own, posix/futex. */
 #ifndef KBI_MEMORY_H
 #define KBI_MEMORY_H
 

@@ -1,7 +1,7 @@
 /* os/memory_marks.h - memory that is treated differently in a program's children (MADV_DONTFORK,
  * MADV_WIPEONFORK). If virtual processors are processes, the kernel must not be told, because to
  * the kernel they are children: the ranges are kept here.
- * Callers: os/emulate_map, os/emulate_owned, core/process_fork. */
+ * Callers: libc/emulate_map, libc/emulate_owned, core/process_fork. */
 #ifndef KBI_MEMORY_MARKS_H
 #define KBI_MEMORY_MARKS_H
 

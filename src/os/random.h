@@ -1,6 +1,6 @@
 /* os/random.h - unpredictable numbers, and a keyed hash of two words (SipHash-2-4, Aumasson and
  * Bernstein 2012). Any kernel thread may call, also before main; no locks.
- * Callers: os, mem, space/file. */
+ * Callers: os, libc/segment, mem, space/file. */
 #ifndef KBI_RANDOM_H
 #define KBI_RANDOM_H
 

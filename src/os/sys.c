@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Marks each module that this file is linked into: os/module then knows that its system calls are
+/* Marks each module that this file is linked into: libc/module then knows that its system calls are
  * Kochab's. */
 __attribute__((section(".note.kochab"), used, aligned(4))) static const struct {
 	uint32_t name_size, size, type;

@@ -1,6 +1,6 @@
 /* os/sys.h - raw system calls: no errno, no cancellation point, no function that a program or the
  * drop-in could have interposed. Results are the kernel's: -errno on failure. All system calls of
- * the runtime are made here or in another unit of this room.
+ * the runtime are made here, or by another unit of os or libc.
  * Callers: all rooms above. Runs on any stack, with any thread pointer loaded. */
 #ifndef KBI_SYS_H
 #define KBI_SYS_H

@@ -2,7 +2,7 @@
  * traced process stops at its end, whatever ended it. The supervisor reads its state and can make
  * another process continue from that state. Signals for a traced process pass through the
  * supervisor. x86-64 only.
- * Callers: core/process, core/respawn, core/supervisor: the supervisor; units of os that set
+ * Callers: core/process, core/respawn, core/supervisor: the supervisor; units of libc that set
  * kbi_trace_raises. Raw calls: no errno, no TLS. */
 #ifndef KBI_TRACE_H
 #define KBI_TRACE_H
@@ -62,9 +62,9 @@ void kbi_trace_leave(int pid);
 bool kbi_trace_save(int pid, struct kbi_trace_place *p, const struct kbi_trace_place *before);
 bool kbi_trace_load(int pid, struct kbi_trace_place *p);
 /* Returns the length of the instruction that ends at `at` and raises a signal for the runtime
- * (os/intercept_patch, os/intercept_sud, os/intercept_seccomp); 0: no such instruction. unmade: the
- * number of a call that may have been refused there, -1: none. Set before processes exist; NULL:
- * there are no such instructions. */
+ * (libc/intercept_patch, libc/intercept_sud, libc/intercept_seccomp); 0: no such instruction.
+ * unmade: the number of a call that may have been refused there, -1: none. Set before processes
+ * exist; NULL: there are no such instructions. */
 extern KBI_HIDDEN unsigned (*kbi_trace_raises)(uintptr_t at, long unmade);
 /* Sends the pending signals of the stopped process `from` to `to`, except for signals raised by an
  * instruction: kbi_trace_save makes sure that the instruction is executed again. */

@@ -9,7 +9,7 @@
 #include "base/option.h"
 #include "core/handoff.h"
 #include "core/worker_pool.h"
-#include "os/endable.h"
+#include "libc/endable.h"
 #include "os/sys.h"
 #include "posix/posix.h"
 

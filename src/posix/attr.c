@@ -10,8 +10,8 @@
 #include "posix/posix.h"
 
 #include "base/option.h"
-#include "os/asked.h"
-#include "os/module.h"
+#include "libc/asked.h"
+#include "libc/module.h"
 
 #include <string.h>
 

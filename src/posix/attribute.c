@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "os/broadcast.h"
-#include "os/segment.h"
+#include "libc/broadcast.h"
+#include "libc/segment.h"
 #include "os/newer.h"
 #include "os/sys.h"
 #include "posix/bind.h"

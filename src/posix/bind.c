@@ -10,7 +10,7 @@
 #include "core/worker_pool.h"
 #include "core/vp.h"
 #include "os/sys.h"
-#include "os/tcb.h"
+#include "libc/tcb.h"
 
 enum { KINDS = 64 };
 

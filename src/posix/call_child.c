@@ -11,7 +11,7 @@
 #include "core/handoff.h"
 #include "core/process_children.h"
 #include "core/worker_thread.h"
-#include "os/emulate.h"
+#include "libc/emulate.h"
 #include "os/fd.h"
 #include "os/lock.h"
 #include "os/newer.h"

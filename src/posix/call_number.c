@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "io/ready.h"
-#include "os/emulate.h"
+#include "libc/emulate.h"
 #include "os/newer.h"
 #include "os/sys.h"
 #include "posix/clock.h"

@@ -12,7 +12,7 @@
 #include "core/handoff.h"
 #include "core/vp.h"
 #include "core/wait.h"
-#include "os/asked.h"
+#include "libc/asked.h"
 #include "os/sys.h"
 
 int kbi_posix_stop(struct kbi_task *self)

@@ -9,8 +9,8 @@
 #include <gnu/libc-version.h>
 #include <string.h>
 
-#include "os/asked.h"
-#include "os/names.h"
+#include "libc/asked.h"
+#include "libc/names.h"
 
 ptrdiff_t kbi_cancel_at, kbi_cancel_state_at;
 

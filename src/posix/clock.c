@@ -9,8 +9,8 @@
 #include "core/meter.h"
 #include "core/process_clock.h"
 #include "core/wait.h"
+#include "libc/tcb.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 #include "posix/bind.h"
 
 /* The 28 bits of a number: a bit that no number of the kernel has, 5 bits of the thread's number,
@@ -264,7 +264,7 @@ bool kbi_clock_by_number(long n, const long *a, long *r)
 			get_resolution((clockid_t)a[0], (struct timespec *)a[1]);
 	case SYS_getrusage:
 		if (kbi_sys_from.processes && a[0] == RUSAGE_SELF)
-			return false; /* os/emulate answers it */
+			return false; /* libc/emulate answers it */
 		*r = kbi_sys(n, a[0], a[1]);
 		if (*r == 0 && a[0] == RUSAGE_THREAD)
 			set_thread_usage((struct rusage *)a[1]);

@@ -6,7 +6,7 @@
 
 #include "base/option.h"
 #include "core/single_threaded.h"
-#include "os/module.h"
+#include "libc/module.h"
 #include "os/sys.h"
 
 /* A sanitizer makes the program's threads in place of the program; its own locks are short. */

@@ -10,7 +10,7 @@
 
 #include "base/atom.h"
 #include "base/base.h"
-#include "os/intercept_module.h"
+#include "libc/intercept_module.h"
 
 struct kbi_creator_module {
 	uintptr_t low, size;

@@ -15,10 +15,10 @@
 #include "core/foreign.h"
 #include "core/single_threaded.h"
 #include "core/vp.h"
-#include "os/module.h"
-#include "os/return_hook.h"
+#include "libc/module.h"
+#include "libc/return_hook.h"
+#include "libc/tcb.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 #include "posix/bind.h"
 #include "sync/park.h"
 

@@ -5,8 +5,8 @@
 
 #include "posix/posix.h"
 
-/* Replaces a futex instruction of a module (os/intercept_module): like syscall(SYS_futex, ...), but
- * returns -errno. */
+/* Replaces a futex instruction of a module (libc/intercept_module): like syscall(SYS_futex, ...),
+ * but returns -errno. */
 KBI_SWITCHES long kbi_futex_by_instruction(long nr, long a[6], const uintptr_t *frame);
 
 #endif

@@ -16,9 +16,9 @@
 
 #include "core/vp.h"
 #include "core/yield.h"
-#include "os/endable.h"
+#include "libc/endable.h"
+#include "libc/tcb.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 #include "posix/bind.h"
 #include "posix/call_priv.h"
 #include "sync/park.h"

@@ -1,7 +1,7 @@
 /* posix/kaction.c - signal actions in the kernel's form. Contract in kaction.h. */
 #include "posix/kaction.h"
 
-#include "os/emulate.h"
+#include "libc/emulate.h"
 #include "os/sys.h"
 
 enum { MASK_BYTES = 8 };

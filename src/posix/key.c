@@ -9,7 +9,7 @@
 
 #include <limits.h>
 
-#include "os/names.h"
+#include "libc/names.h"
 #include "posix/creator_module.h"
 
 enum { KEYS = 1024 }; /* PTHREAD_KEYS_MAX of every glibc */

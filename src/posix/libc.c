@@ -9,9 +9,9 @@
 #include <link.h>
 #include <sys/auxv.h>
 
-#include "os/asked.h"
-#include "os/names.h"
-#include "os/real.h"
+#include "libc/asked.h"
+#include "libc/names.h"
+#include "libc/real.h"
 #include "os/sys.h"
 
 struct kbi_libc kbi_libc_table;

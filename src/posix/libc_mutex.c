@@ -23,7 +23,7 @@
 
 #include "core/handoff.h"
 #include "core/vp.h"
-#include "os/asked.h"
+#include "libc/asked.h"
 #include "os/sys.h"
 #include "posix/aside.h"
 #include "posix/bind.h"

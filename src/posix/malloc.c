@@ -13,13 +13,13 @@
 #include <kochab/heap.h>
 
 #include "base/option.h"
+#include "libc/names.h"
+#include "libc/redirect.h"
 #include "mem/heap.h"
 #include "mem/heap_door.h"
 #include "mem/heap_guard.h"
 #include "mem/heap_hard.h"
 #include "mem/heap_stats.h"
-#include "os/names.h"
-#include "os/redirect.h"
 #include "os/sys.h"
 
 #define OURS __attribute__((visibility("default")))

@@ -1,7 +1,7 @@
 /* posix/naming.c - contract in naming.h. Each file is mapped here and begins with zeros: the
  * non-zero bytes are a name, and taking the name makes them zero again. The seal prevents the
  * program from shortening the file under the mapping. libc's functions map it, since where virtual
- * processors are processes they map it in each of these processes (os/emulate_map).
+ * processors are processes they map it in each of these processes (libc/emulate_map).
  * The files are in a list under a lock that no handler interrupts. */
 #include "posix/naming.h"
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/option.h"
-#include "os/asked.h"
-#include "os/redirect.h"
+#include "libc/asked.h"
+#include "libc/redirect.h"
 #include "os/sys.h"
 
 /* ---- the environment ---------------------------------------------------------------------- */

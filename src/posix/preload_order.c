@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/names.h"
+#include "libc/names.h"
 #include "os/sys.h"
 
 

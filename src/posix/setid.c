@@ -18,10 +18,10 @@
 #include <sys/syscall.h>
 
 #include "core/vp.h"
-#include "os/broadcast.h"
+#include "libc/broadcast.h"
+#include "libc/tcb.h"
 #include "os/fd.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 
 enum { SIGNAL_SETID = 33, PASSES = 100, DIRENTS = 4096, STATUS = 4096 };
 

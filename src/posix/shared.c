@@ -10,7 +10,7 @@
 #include <semaphore.h>
 #include <string.h>
 
-#include "os/asked.h"
+#include "libc/asked.h"
 #include "os/sys.h"
 
 uint32_t kbi_shared_unknown;

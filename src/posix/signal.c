@@ -19,8 +19,8 @@
 #include "core/worker_pool.h"
 #include "core/wait.h"
 #include "core/supervisor.h"
-#include "os/asked.h"
-#include "os/context.h"
+#include "libc/asked.h"
+#include "libc/context.h"
 #include "os/sys.h"
 
 #define BIT(sig) ((uint64_t)1 << ((sig)-1))

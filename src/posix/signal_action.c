@@ -20,7 +20,7 @@
 #include "core/process.h"
 #include "core/single_threaded.h"
 #include "core/wait.h"
-#include "os/context.h"
+#include "libc/context.h"
 #include "os/sys.h"
 
 /* An action as the program has set it. */

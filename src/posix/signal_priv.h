@@ -18,7 +18,7 @@
 #include "core/preempt.h"
 #include "core/single_threaded.h"
 #include "core/vp.h"
-#include "os/broadcast.h"
+#include "libc/broadcast.h"
 #include "os/lock.h"
 #include "os/signal_frame.h"
 #include "os/sys.h"

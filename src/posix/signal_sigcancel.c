@@ -17,9 +17,9 @@
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "os/lock.h"
-#include "os/context.h"
-#include "os/endable.h"
-#include "os/broadcast.h"
+#include "libc/context.h"
+#include "libc/endable.h"
+#include "libc/broadcast.h"
 #include "os/sys.h"
 
 enum { SIGCANCEL = 32, RETRY_NS = 200000 };

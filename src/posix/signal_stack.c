@@ -16,9 +16,9 @@
 #include "arch/arch.h"
 #include "core/preempt.h"
 #include "core/worker_pool.h"
-#include "os/real.h"
+#include "libc/real.h"
 #include "os/lock.h"
-#include "os/return_hook.h"
+#include "libc/return_hook.h"
 #include "os/signal_frame.h"
 #include "os/sys.h"
 

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "libc/tcb.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 #include "posix/aside.h"
 #include "sync/sem.h"
 

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 
 #include "base/option.h"
+#include "libc/tcb.h"
 #include "os/sys.h"
-#include "os/tcb.h"
 #include "sync/sem.h"
 
 enum { STACK = 128 << 10 };

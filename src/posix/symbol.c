@@ -11,7 +11,7 @@
 #include <link.h>
 #include <string.h>
 
-#include "os/names.h"
+#include "libc/names.h"
 #include "os/sys.h"
 
 /* libc's function finds its caller by its return address: so it must be called in our place, by a

@@ -23,8 +23,8 @@
 #include "core/meter.h"
 #include "core/stock.h"
 #include "core/vp.h"
-#include "os/asked.h"
-#include "os/real.h"
+#include "libc/asked.h"
+#include "libc/real.h"
 #include "os/sys.h"
 #include "sync/sem.h"
 

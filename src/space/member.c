@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "core/worker_thread.h"
+#include "libc/real.h"
 #include "os/fd.h"
-#include "os/real.h"
 #include "os/sys.h"
 #include "space/file.h"
 #include "space/life.h"

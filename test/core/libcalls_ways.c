@@ -1,7 +1,7 @@
-/* os/intercept: each way to take over libc's system calls, forced by the option libcalls, gives the
- * same program: locks of libc's between processes, memory, children, signals of all masks, pointers
- * that lead nowhere, the program's own actions for SIGSYS and SIGTRAP. Where code may not be
- * written to `auto` finds a way, and `patch` is refused.
+/* libc/intercept: each way to take over libc's system calls, forced by the option libcalls, gives
+ * the same program: locks of libc's between processes, memory, children, signals of all masks,
+ * pointers that lead nowhere, the program's own actions for SIGSYS and SIGTRAP. Where code may not
+ * be written to `auto` finds a way, and `patch` is refused.
  * matrix: none
  * body: thread (it chooses by itself) */
 #ifndef _GNU_SOURCE

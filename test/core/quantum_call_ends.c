@@ -1,4 +1,4 @@
-/* core/quantum, os/context: if a thread was interrupted behind the system call of a function of
+/* core/quantum, libc/context: if a thread was interrupted behind the system call of a function of
  * libc's that does nothing else, the function's return address is found. A signal to oneself comes
  * there. It is not found in a function that has more to do.
  * matrix: none
@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "os/context.h"
+#include "libc/context.h"
 #include "test.h"
 
 enum {

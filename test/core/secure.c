@@ -15,7 +15,7 @@
 
 #include "base/option.h"
 #include "core/dump.h"
-#include "os/segment.h"
+#include "libc/segment.h"
 #include "core/crashers.h"
 #include "setuid.h"
 #include "test.h"

@@ -1,4 +1,4 @@
-/* os/segment: threads with TLS of their own that are switched to often get a segment descriptor
+/* libc/segment: threads with TLS of their own that are switched to often get a segment descriptor
  * each, as many as there are; with or without a descriptor, each finds its own TLS, and so do the
  * last of more threads than there are descriptors. */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/own_tls.h"
-#include "os/segment.h"
+#include "libc/segment.h"
 #include "test.h"
 
 enum { FEW = 40, SWITCHES = 2 * KBI_SEGMENT_LOADS };

@@ -1,4 +1,4 @@
-/* os/tcb: static TLS far larger than usual, as in programs that contain numeric libraries. Each
+/* libc/tcb: static TLS far larger than usual, as in programs that contain numeric libraries. Each
  * thread has its own copy, as the program initialised it, on default stacks, small stacks and the
  * program's own stacks; a stack that is too small for the TLS gives EINVAL. */
 #include <errno.h>

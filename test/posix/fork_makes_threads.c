@@ -1,6 +1,6 @@
-/* os/tcb_donor: a child that was forked by any of several threads, on any virtual processor, makes
- * and joins many threads of its own, and ends well: the kernel no longer writes to the memory of
- * its parent's kernel thread.
+/* libc/tcb_donor: a child that was forked by any of several threads, on any virtual processor,
+ * makes and joins many threads of its own, and ends well: the kernel no longer writes to the memory
+ * of its parent's kernel thread.
  * matrix: run-only */
 #include "test.h"
 

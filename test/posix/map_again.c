@@ -1,5 +1,5 @@
-/* os/emulate_odd: memory that was a part of a closed map is plain when it is mapped again, even if
- * the rest of that map is still closed, or was opened before: it can grow, and be moved. */
+/* libc/emulate_odd: memory that was a part of a closed map is plain when it is mapped again, even
+ * if the rest of that map is still closed, or was opened before: it can grow, and be moved. */
 #define _GNU_SOURCE
 #include "crowd.h"
 

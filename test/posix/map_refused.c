@@ -1,5 +1,5 @@
-/* os/emulate_map: a file that cannot be mapped may refuse after the kernel has unmapped the memory
- * at its place. Where virtual processors are processes that place is given to another map
+/* libc/emulate_map: a file that cannot be mapped may refuse after the kernel has unmapped the
+ * memory at its place. Where virtual processors are processes that place is given to another map
  * afterwards, or is equal in all of them. */
 #define _GNU_SOURCE
 #include "crowd.h"

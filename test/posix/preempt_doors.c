@@ -1,6 +1,7 @@
-/* core/quantum, os/return_hook: threads that spend nearly all time in libc are switched away each 100 us
- * when a libc function returns. They also leave libc in different ways meanwhile: a handler jumps
- * out, a cancellation unwinds, the process forks. The results that they read and print stay right. */
+/* core/quantum, libc/return_hook: threads that spend nearly all time in libc are switched away each
+ * 100 us when a libc function returns. They also leave libc in different ways meanwhile: a handler
+ * jumps out, a cancellation unwinds, the process forks. The results that they read and print stay
+ * right. */
 #define _GNU_SOURCE
 #include "test.h"
 

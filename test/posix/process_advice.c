@@ -1,4 +1,4 @@
-/* os/emulate_map: advice that changes the contents of memory works where virtual processors are
+/* libc/emulate_map: advice that changes the contents of memory works where virtual processors are
  * processes, too: also under a changed protection, and in memory mapped before the first thread.
  * Memory that children must not have, or must have zeroed, is handled so. The advice holds for
  * threads, whichever process runs them. */

@@ -1,4 +1,4 @@
-/* os/emulate_owned: state that the kernel keeps per address space or per process. Where virtual
+/* libc/emulate_owned: state that the kernel keeps per address space or per process. Where virtual
  * processors are processes this state belongs to the whole program, or the call is refused:
  * io_uring rings, membarrier, remapped pages, locked memory and its limit, the signal at a parent's
  * end. */

@@ -1,6 +1,6 @@
-/* os/emulate_owned: a program that closes itself (PR_SET_DUMPABLE) is closed to other processes of
- * its user in all of its processes, also in those that are made later: their descriptors are not to
- * be seen. */
+/* libc/emulate_owned: a program that closes itself (PR_SET_DUMPABLE) is closed to other processes
+ * of its user in all of its processes, also in those that are made later: their descriptors are not
+ * to be seen. */
 #define _GNU_SOURCE
 #include "test.h"
 

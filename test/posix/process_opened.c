@@ -1,4 +1,4 @@
-/* os/emulate_private: memory that could not be written to when the threads' processes were made,
+/* libc/emulate_private: memory that could not be written to when the threads' processes were made,
  * and is opened later by mprotect, is shared by all threads: a file's private map, a second map
  * after the first thread, and pages with code. */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
-/* os/emulate_owned: a program that has a userfaultfd when its first thread is created keeps kernel
- * threads, and has the pages that it gives; a program of several processes that asks later is told
- * that there is none. */
+/* libc/emulate_owned: a program that has a userfaultfd when its first thread is created keeps
+ * kernel threads, and has the pages that it gives; a program of several processes that asks later
+ * is told that there is none. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,4 +1,4 @@
-/* os/segment, posix/identity: a program whose threads have been switched often installs a system
+/* libc/segment, posix/identity: a program whose threads have been switched often installs a system
  * call filter for all threads at once, which kills the program at a call that the program does not
  * make itself. The library makes no such call, and old and new threads keep their TLS. The test
  * also covers a program that begins with the filter, and each child of fork. */

@@ -1,6 +1,6 @@
-/* os/tcb_donor: the program's first real-time signal, blocked and pending when the first thread is
- * created, stays pending and is taken by a thread that waits for it. This also holds for a signal
- * that comes before a second thread is created. */
+/* libc/tcb_donor: the program's first real-time signal, blocked and pending when the first thread
+ * is created, stays pending and is taken by a thread that waits for it. This also holds for a
+ * signal that comes before a second thread is created. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,4 +1,4 @@
-/* os/emulate: a timer that the program has made before its first thread is its timer afterwards,
+/* libc/emulate: a timer that the program has made before its first thread is its timer afterwards,
  * too: set, asked, let go. Where virtual processors are processes it is the first one's, and main
  * is in another. */
 #define _GNU_SOURCE

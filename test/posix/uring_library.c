@@ -1,5 +1,5 @@
-/* os/intercept_patch, os/intercept_sud: liburing makes its system calls by instructions of its own. Where
- * virtual processors are processes a ring that any of them has set up lies in all. */
+/* libc/intercept_patch, libc/intercept_sud: liburing makes its system calls by instructions of its
+ * own. Where virtual processors are processes a ring that any of them has set up lies in all. */
 #include "crowd.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* arch/riscv64/cpu.h - pause, time and thread pointer (register tp).
- * Callers: all rooms (relax, ticks), os (thread pointer). Calls no unit; runs on the caller's
- * stack.
+ * Callers: all rooms (relax, ticks), libc (thread pointer). Calls no unit; runs on the
+ * caller's stack.
  * kbi_tp_set changes the meaning of every TLS address, and the compiler does not know this: a
  * function that calls kbi_tp_set must be KBI_NOINLINE and must not use TLS on both sides of the
  * call. */

@@ -1,6 +1,6 @@
 /* arch/x86_64/cpu.h - pause, time-stamp counter and thread pointer (the FS base).
- * Callers: all rooms (relax, ticks), os (thread pointer). Calls no unit; runs on the caller's
- * stack.
+ * Callers: all rooms (relax, ticks), libc (thread pointer). Calls no unit; runs on the
+ * caller's stack.
  * FSGSBASE: Linux 5.9 and later lets user space write FS itself and says so in bit 1 of AT_HWCAP2.
  * On older kernels kbi_tp_set is a system call (arch_prctl), which takes some 100 ns instead of 4.
  * kbi_tp_set changes the meaning of every TLS address, and the compiler does not know this: a

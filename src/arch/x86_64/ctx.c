@@ -1,6 +1,6 @@
 /* arch/x86_64/ctx.c - the first frame of a new context; start, slow path and descriptors of the
  * thread pointer.
- * Callers: core, os. Runs on the caller's stack; the new stack is only written to. No locks.
+ * Callers: core, libc. Runs on the caller's stack; the new stack is only written to. No locks.
  * Contract in arch/arch.h. */
 #include "arch/arch.h"
 
