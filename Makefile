@@ -273,8 +273,8 @@ $(O)/bench/alloc/%: $(O)/bench/alloc/%.c.o
 # The simulator: the runtime's own scheduling units, compiled so that each access to a shared word is told to a machine on
 # paper (bench/sim/machine.h), with what there is instead of threads, the kernel and stacks. Sections that need more are
 # never called and left out.
-SIM_UNITS := base/cpulist base/option base/heap core/sched core/sched_waiver core/sched_link core/sched_packet core/sched_rotator \
-	core/sched_rotator_paper core/sched_lb2 core/sched_steal core/sched_table core/board core/source core/vp \
+SIM_UNITS := base/cpulist base/option base/heap sched/sched sched/waiver sched/link sched/packet sched/rotator \
+	sched/rotator_paper sched/lb2 sched/steal sched/table sched/board sched/source core/vp \
 	core/deadline core/domain core/meter core/run core/wait core/steal_request core/agent sync/event
 OBJ_sim := $(patsubst %,$(O)/sim/src/%.c.o,$(SIM_UNITS)) \
 	$(patsubst %.c,$(O)/sim/%.c.o,$(wildcard bench/sim/*.c)) \
@@ -299,7 +299,7 @@ $(O)/sim/probe: $(O)/bench/sim/probe/probe.c.o
 NO_ENTRIES := --param tsan-instrument-func-entry-exit=0
 HAS_POINTS := $(if $(SAN)$(CROSS),,$(if $(filter x86_64,$(ARCH)),$(shell $(CC) --version | sed -n '/Free Software/p' | grep -q . && \
 	$(CC) $(NO_ENTRIES) -include features.h -dM -E -x c /dev/null 2>/dev/null | sed -n 's/^.define __GLIBC__ .*/yes/p')))
-OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
+OBJ_points := $(patsubst $(O)/%,$(O)/points/%,$(filter $(O)/src/sched/% $(O)/src/core/% $(O)/src/sync/% $(O)/src/io/% $(O)/src/mem/% \
 	$(O)/src/libc/broadcast.c.o,$(OBJ_core)))
 $(O)/points/%.c.o: %.c $(O)/flags
 	@mkdir -p $(@D)
@@ -412,9 +412,9 @@ test-kernels: all tests examples $(REFUSE) ## the tests on kernels that lack som
 check-house: lib $(REFUSE) ## layers, exports, sizes, headers
 	@BUILD=$(O) CC='$(CC)' dev/check-house
 
-test-cross: ## the arch, core, sync, io and some posix tests on other machines, by emulation
+test-cross: ## the arch, sched, core, sync, io and some posix tests on other machines, by emulation
 	@dev/test-cross
-test-guest: ## os, libc, core, posix and programs on emulated computers with kernels of their own (slow; ARGS="aarch64 posix/NAME ...")
+test-guest: ## os, libc, sched, core, posix and programs on emulated computers with kernels of their own (slow; ARGS="aarch64 posix/NAME ...")
 	@dev/test-guest $(or $(ARGS),aarch64)
 fuzz: lib ## fuzzes what reads others' bytes, by libFuzzer (ARGS="-s SECONDS NAME ...")
 	@BUILD=$(O) dev/fuzz/run $(ARGS)

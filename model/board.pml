@@ -1,8 +1,8 @@
 /* model/board.pml - a VP goes to sleep in the kernel while others have work for it or act for it: no wake-up and no
  * task is lost, no waiter is claimed twice.
  *
- * Mirrors: core/board.c kbi_board_mark, kbi_board_scan (sum2 and sum3 as one level), kbi_mail_post, kbi_mail_take and
- * core/board.h kbi_mail_filled (one slot, one lap); core/agent.c sleep_in_kernel, sleep_offering_domain, reclaim_keeper;
+ * Mirrors: sched/board.c kbi_board_mark, kbi_board_scan (sum2 and sum3 as one level), kbi_mail_post, kbi_mail_take and
+ * sched/board.h kbi_mail_filled (one slot, one lap); core/agent.c sleep_in_kernel, sleep_offering_domain, reclaim_keeper;
  * core/vp.c kbi_vp_rouse, kbi_vp_hold, kbi_vp_unhold, kbi_vp_send, kbi_vp_receive; core/domain.c pull_waiter,
  * kbi_domain_post, mail_one, on_marked_task, scan_board, kbi_domain_wake_from_outside. A wake-up to be a monitor is like
  * none: the sleeper looks again.

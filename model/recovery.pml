@@ -4,8 +4,8 @@
  *
  * Mirrors: core/supervisor.c resume_process, save_process_place, handle_end, kbi_supervisor_saves, respawn_process,
  * on_kill_notice; core/respawn.c kbi_respawn, kbi_respawn_go; os/trace.c kbi_trace_save (a system call that was interrupted
- * is made again); core/contain.c lose_victim, land_lost_thread. And what they interrupt: core/sched_link.h kbi_link_put,
- * kbi_link_publish, core/sched_link.c kbi_link_take, kbi_link_release; core/board.c kbi_mail_post, kbi_mail_take;
+ * is made again); core/contain.c lose_victim, land_lost_thread. And what they interrupt: sched/link.h kbi_link_put,
+ * kbi_link_publish, sched/link.c kbi_link_take, kbi_link_release; sched/board.c kbi_mail_post, kbi_mail_take;
  * core/vp.h kbi_vp_rouse; core/domain.c mail_one; core/wait.c kbi_wait_sleep; core/agent.c sleep_in_kernel.
  * model/respawn.pml has the calls that are made in every process.
  * A process is what the kernel keeps for it: its registers, here `pc` and `x`. All else is in memory that is shared, also

@@ -1,7 +1,7 @@
 /* model/source.pml - virtual processors that sleep while a thread waits for an event of the kernel: the event is found,
  * and who sleeps where events come is woken for other work.
  *
- * Mirrors: core/agent.c sleep_in_kernel, become_source_sleeper, leave_source; core/vp.c kbi_vp_rouse; core/source.h
+ * Mirrors: core/agent.c sleep_in_kernel, become_source_sleeper, leave_source; core/vp.c kbi_vp_rouse; sched/source.h
  * kbi_source_due; io/engine.c poll_now, sleep_now, deliver_events, ring_bell, kick_sleeper; io/ready.c enter_ready_queue.
  * A thread of VP 0 counts itself in and arms its event, then both VPs look now and then, and sleep. The kernel has the
  * event at any time afterwards; a kernel thread gives VP 0 some work. epoll is level-triggered: `bell` and `event` are

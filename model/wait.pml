@@ -1,8 +1,8 @@
 /* model/wait.pml - no wake-up is lost and no thread runs twice, wherever the thread goes meanwhile.
  *
  * Mirrors: core/wait.c kbi_wait_sleep (kbi_wait_sleep_on); core/domain.c kbi_domain_wake_far, leave_permit,
- * kbi_domain_post, mail_one, on_marked_task, kbi_domain_wake_from_outside, kbi_domain_claim; core/sched_link.h (a packet
- * goes to the other VP, perhaps unopened); laws 1 to 3 of core/task.h.
+ * kbi_domain_post, mail_one, on_marked_task, kbi_domain_wake_from_outside, kbi_domain_claim; sched/link.h (a packet
+ * goes to the other VP, perhaps unopened); laws 1 to 3 of sched/task.h.
  * One thread sleeps until two things have happened. A thread of VP 0 does the first, a kernel thread the second; with
  * -DHANDLER a signal handler does the second, which interrupts a VP between any two steps (posix/signal_action.c
  * put_off_signal).

@@ -1,9 +1,9 @@
 /* model/waiver.pml - the way of ready tasks from a VP to the next: none is lost, none comes twice, they stay in
  * order, and a successor that sleeps is woken.
  *
- * Mirrors: base/ring.h kbi_ring_room, kbi_ring_publish, kbi_ring_filled, kbi_ring_release; core/sched_link.h
- * kbi_link_put, kbi_link_publish, core/sched_link.c kbi_link_take, kbi_link_release; core/sched_waiver.h kbi_waiver_put,
- * kbi_waiver_take (a packet of one); core/sched_priv.h kbi_sched_wake_add; core/sched_rotator.c exchange_packets;
+ * Mirrors: base/ring.h kbi_ring_room, kbi_ring_publish, kbi_ring_filled, kbi_ring_release; sched/link.h
+ * kbi_link_put, kbi_link_publish, sched/link.c kbi_link_take, kbi_link_release; sched/waiver.h kbi_waiver_put,
+ * kbi_waiver_take (a packet of one); sched/sched_priv.h kbi_sched_wake_add; sched/rotator.c exchange_packets;
  * core/agent.c sleep_in_kernel.
  * The ring has SLOTS slots and is used more than twice around; indices run on, modulo INDICES.
  * With -DDISORDER stores land in any order: what a plain store instead of the release of the tail would do.

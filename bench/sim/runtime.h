@@ -1,4 +1,4 @@
-/* bench/sim/runtime.h - Kochab on the simulated machine. The units core/sched_*, core/board,
+/* bench/sim/runtime.h - Kochab on the simulated machine. The schedulers, sched/board,
  * core/vp, core/domain, core/agent, core/run and the waiting of events are the real ones;
  * threads are not: here a thread is a function that is called at each of its turns and returns
  * how the turn has ended. Switching, creating and ending cost what the table says.

@@ -27,7 +27,7 @@
  *   the old word fails.
  * No store-load fence is needed: every claim is a read-modify-write of a single word. Indices have
  * 32 bits: a taker that stands still while 2^32 tasks and 2^32 tags go by would err.
- * Callers: core/sched_steal. */
+ * Callers: sched/steal. */
 #ifndef KBI_DEQUE_H
 #define KBI_DEQUE_H
 

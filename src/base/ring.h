@@ -4,7 +4,7 @@
  * private memory, too: a side never reads back a word that only it writes.
  * The slot of index i is i % size; size is a power of two.
  * No read-modify-write, no lock; wait-free.
- * Callers: core/sched_waiver, core/sched_link.
+ * Callers: sched/waiver, sched/link.
  * The producer's functions may run in parallel with the consumer's; two producers or two consumers
  * may not. */
 #ifndef KBI_RING_H

@@ -19,7 +19,7 @@
 #include "core/sysmon.h"
 #include "core/run.h"
 #include "core/single_threaded.h"
-#include "core/source.h"
+#include "sched/source.h"
 #include "os/sys.h"
 
 bool (*kbi_agent_deadlock)(void);

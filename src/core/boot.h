@@ -3,7 +3,7 @@
 #ifndef KBI_BOOT_H
 #define KBI_BOOT_H
 
-#include "core/task.h"
+#include "sched/task.h"
 
 /* Starts the runtime if it has not been started: options, memory, VPs. The process's first thread
  * becomes a lightweight thread if it is the caller. Returns 0, EINVAL, EAGAIN or ENOMEM. Any

@@ -5,7 +5,7 @@
 #define KBI_CELL_H
 
 #include "core/descriptor.h"
-#include "core/spin.h"
+#include "sched/spin.h"
 
 /* A cell lies in memory that one thread owns. A sender leaves the value in one of three places,
  * then wakes the owner.

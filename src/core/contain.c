@@ -22,7 +22,6 @@
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/single_threaded.h"
-#include "core/source.h"
 #include "core/supervisor.h"
 #include "core/thread.h"
 #include "core/wait.h"
@@ -34,6 +33,7 @@
 #include "os/lock.h"
 #include "os/memory.h"
 #include "os/sys.h"
+#include "sched/source.h"
 
 enum { STACK = 262144, STACKS = 8, NOTES = 64, TRIES = 100 };
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/option.h"
-#include "core/board.h"
 #include "os/lock.h"
 #include "os/sys.h"
+#include "sched/board.h"
 
 __thread struct kbi_task *kbi_self_tls __attribute__((tls_model("initial-exec")));
 __thread uint32_t kbi_descriptor_loads __attribute__((tls_model("initial-exec")));

@@ -8,8 +8,8 @@
 
 #include "base/heap.h"
 #include "base/san.h"
-#include "core/task.h"
 #include "mem/stack.h"
+#include "sched/task.h"
 
 struct kbi_cell;
 struct kbi_rest;

@@ -6,9 +6,9 @@
  * VP. The owner reads its messages only between tasks, that is, when none of its own tasks is
  * half-way into its sleep. If the task is awake there, the owner leaves a permit (`permit`),
  * which the task finds when it next sleeps on that VP, in program order. If the task has left,
- * the owner passes the message on. Law 3 of task.h catches a task that another VP takes at that
- * very moment: permit, fence, look at the state again, against new state, fence, (later) look at
- * the permit. Models: model/wait.pml, model/board.pml. */
+ * the owner passes the message on. Law 3 of sched/task.h catches a task that another VP takes at
+ * that very moment: permit, fence, look at the state again, against new state, fence, (later) look
+ * at the permit. Models: model/wait.pml, model/board.pml. */
 #include "core/domain.h"
 
 #include "core/foreign.h"

@@ -2,7 +2,7 @@
  * deadlines, polling watched words; and how a wake-up finds the keeper. Every function runs on
  * VP `me`, inside np brackets, unless its comment says otherwise; tasks that become ready go to
  * me's queue. No locks; never switches.
- * Callers: run, wait, timer, watch, agent, thread. Calls vp, board, foreign. */
+ * Callers: run, wait, timer, watch, agent, thread. Calls vp, sched/board, foreign. */
 #ifndef KBI_DOMAIN_H
 #define KBI_DOMAIN_H
 
@@ -37,7 +37,7 @@ void kbi_domain_wake_far(struct kbi_vp *me, struct kbi_task *t, bool front);
 void kbi_domain_wake_apart(struct kbi_vp *me, struct kbi_task *t, struct kbi_vp *other);
 /* Wakes t from a kernel thread that is no VP. */
 void kbi_domain_wake_from_outside(struct kbi_task *t);
-/* Sends a message to t's home VP; what and kind as in board.h. */
+/* Sends a message to t's home VP; what and kind as in sched/board.h. */
 void kbi_domain_post(struct kbi_vp *me, struct kbi_vp *home, struct kbi_task *t, void *what,
 	unsigned kind, uint64_t value);
 

@@ -35,7 +35,6 @@
 #include "core/handoff.h"
 #include "core/preempt.h"
 #include "core/run.h"
-#include "core/source.h"
 #include "core/sysmon.h"
 #include "core/turn.h"
 #include "core/wait.h"
@@ -45,6 +44,7 @@
 #include "libc/loader.h"
 #include "libc/return_hook.h"
 #include "os/sys.h"
+#include "sched/source.h"
 
 enum {
 	SOON = 200000,       /* ns until a request is repeated */

@@ -4,10 +4,10 @@
 #include "core/run.h"
 
 #include "core/domain.h"
-#include "core/source.h"
 #include "core/spread.h"
 #include "mem/stack.h"
 #include "os/sys.h"
+#include "sched/source.h"
 
 void (*kbi_run_entry)(void *thread);
 

@@ -6,8 +6,8 @@
 #ifndef KBI_SLICE_H
 #define KBI_SLICE_H
 
-#include "core/source.h"
 #include "core/vp.h"
+#include "sched/source.h"
 
 /* Lengths of such turns, ns. TAKEN: the call has taken something in, such as a request, and a turn
  * of many switches' length is enough. GIVEN: it has handed something out, most often amid a piece

@@ -27,11 +27,11 @@
 #include "base/option.h"
 #include "core/preempt.h"
 #include "core/run.h"
-#include "core/sched_priv.h"
 #include "core/wait.h"
 #include "libc/broadcast.h"
 #include "libc/return_hook.h"
 #include "os/sys.h"
+#include "sched/sched.h"
 
 enum {
 	LOOK_MAX = 1024, /* ready tasks that are looked at */

@@ -3,8 +3,8 @@
  * never switches. */
 #include "core/vp.h"
 
-#include "core/source.h"
 #include "os/sys.h"
+#include "sched/source.h"
 
 struct kbi_vp **kbi_vps;
 unsigned kbi_vp_n;

@@ -13,10 +13,10 @@
 #define KBI_VP_H
 
 #include "base/heap.h"
-#include "core/board.h"
 #include "core/descriptor.h"
-#include "core/sched.h"
 #include "core/worker.h"
+#include "sched/board.h"
+#include "sched/sched.h"
 
 enum kbi_keeper {
 	KBI_KEEPER_SELF,    /* the VP acts on its own domain */
@@ -29,7 +29,7 @@ enum kbi_doze {
 	KBI_DOZE_NO,      /* awake, or woken: the waker has written this */
 	KBI_DOZE_YES,     /* in the futex or on the way to it */
 	KBI_DOZE_MONITOR, /* woken only to go on dozing as a monitor */
-	KBI_DOZE_SOURCE,  /* as YES, but the VP sleeps in the source of events (source.h) */
+	KBI_DOZE_SOURCE,  /* as YES, but the VP sleeps in the source of events (sched/source.h) */
 };
 
 struct kbi_watch;

@@ -15,8 +15,8 @@
 #include "core/cell.h"
 #include "core/domain.h"
 #include "core/run.h"
-#include "core/spin.h"
-#include "core/task.h"
+#include "sched/spin.h"
+#include "sched/task.h"
 
 /* Returns the calling thread, never NULL. A foreign kernel thread gets a task of kind FOREIGN at
  * its first call (the call aborts with a message only if there is no memory for it). */

@@ -4,7 +4,7 @@
 #ifndef KBI_WATCH_H
 #define KBI_WATCH_H
 
-#include "core/task.h"
+#include "sched/task.h"
 
 /* Waits until the word of `size` bytes (4 or 8) differs from `old`. deadline: CLOCK_MONOTONIC, ns.
  * Returns 0 or ETIMEDOUT. */

@@ -6,8 +6,8 @@
 #define KBI_WORKER_H
 
 #include "base/san.h"
-#include "core/task.h"
 #include "libc/context.h"
+#include "sched/task.h"
 
 struct kb_thread;
 struct kbi_handoff_habit;

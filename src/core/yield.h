@@ -3,7 +3,7 @@
 #ifndef KBI_YIELD_H
 #define KBI_YIELD_H
 
-#include "core/task.h"
+#include "sched/task.h"
 
 /* Makes the task ready again, behind all ready tasks of its VP; an `after` of the switch away from
  * the task. */

@@ -15,13 +15,13 @@
 
 #include "base/option.h"
 #include "core/handoff.h"
-#include "core/source.h"
 #include "core/worker_pool.h"
 #include "io/engine.h"
 #include "io/ready.h"
 #include "os/lock.h"
 #include "os/sys.h"
 #include "os/uring.h"
+#include "sched/source.h"
 
 /* ---- as a system call ------------------------------------------------------------------------ */
 

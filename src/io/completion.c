@@ -10,11 +10,11 @@
 #include <kochab/io.h>
 
 #include "core/boot.h"
-#include "core/source.h"
 #include "core/yield.h"
 #include "io/engine.h"
 #include "io/patience.h"
 #include "io/ready.h"
+#include "sched/source.h"
 
 enum { SOURCES = 64 };
 #define DONE ((void *)1)

@@ -1,7 +1,7 @@
-/* io/engine.c - asking epoll, on behalf of all VPs. Contract in engine.h; core/source.h
+/* io/engine.c - asking epoll, on behalf of all VPs. Contract in engine.h; sched/source.h
  * says which VP asks when.
- * Callers: see engine.h; core/source, through the registered functions. Runs on threads' stacks and
- * the agent's, inside np brackets. Never switches.
+ * Callers: see engine.h; sched/source, through the registered functions. Runs on threads' stacks
+ * and the agent's, inside np brackets. Never switches.
  *
  * Each wait arms its descriptor for one event (EPOLLONESHOT). That is a system call for each wait;
  * it makes numbers that were closed and used again harmless: the kernel then answers ENOENT, no
@@ -20,12 +20,12 @@
 #include <sys/eventfd.h>
 
 #include "core/preempt.h"
-#include "core/source.h"
 #include "core/vp.h"
 #include "os/fd.h"
 #include "os/lock.h"
 #include "os/newer.h"
 #include "os/sys.h"
+#include "sched/source.h"
 
 enum {
 	BATCH = 32,    /* events of a poll */

@@ -17,10 +17,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "core/source.h"
 #include "core/thread.h"
 #include "io/talk.h"
 #include "os/sys.h"
+#include "sched/source.h"
 
 enum { QUEUED, READY }; /* verdicts of a record */
 enum { ROW_MOST = UINT16_MAX };

@@ -5,7 +5,7 @@
 #ifndef KBI_SLOT_H
 #define KBI_SLOT_H
 
-#include "core/spin.h"
+#include "sched/spin.h"
 
 struct kbi_hold;
 struct kbi_ready;

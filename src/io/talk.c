@@ -4,12 +4,12 @@
  * Callers: ready, call, posix. Runs on the waiting thread, which may switch. */
 #include "io/talk.h"
 
-#include "core/source.h"
 #include "core/thread.h"
 #include "core/wait.h"
 #include "core/yield.h"
 #include "io/engine.h"
 #include "io/hold.h"
+#include "sched/source.h"
 
 /* Returns whether no other thread is ready; a guess, since the caller may be moved at any time. */
 static bool is_alone(const struct kbi_task *self)

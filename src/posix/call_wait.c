@@ -9,11 +9,11 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "core/source.h"
 #include "core/yield.h"
 #include "io/async.h"
 #include "io/ready.h"
 #include "os/sys.h"
+#include "sched/source.h"
 
 enum { SECOND = 1000000000 };
 

@@ -220,7 +220,7 @@ static void after_fork_in_child(void)
 		return;
 	/* a task without a VP waits, and is woken, by futex */
 	self->vp = NULL;
-	/* release, like each store of a state (core/task.h); the child has no second thread yet */
+	/* release, like each store of a state (sched/task.h); the child has no second thread yet */
 	a_store_rel(&self->state, KBI_STATE(KBI_TASK_FOREIGN, 0));
 	kbi_signal_stack_after_fork();
 }

@@ -17,7 +17,7 @@
 #ifndef KBI_SPACE_NOTE_H
 #define KBI_SPACE_NOTE_H
 
-#include "core/task.h"
+#include "sched/task.h"
 #include "space/layout.h"
 
 enum { KBI_SPACE_NOTE_AT_ONCE = 8 }; /* spaces to which a process may be attached */

@@ -1,4 +1,4 @@
-/* core/sched_lb2: the program ends while threads still use the semaphores of the Waiver Queues:
+/* sched/lb2: the program ends while threads still use the semaphores of the Waiver Queues:
  * that is no error. */
 /* matrix: sched=lb2 vps=2,4 */
 #include <kochab/kochab.h>

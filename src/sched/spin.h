@@ -1,4 +1,4 @@
-/* core/spin.h - a spin lock in a bit of a shared word. Callers: core/cell, sync. Calls os/sys. */
+/* sched/spin.h - a spin lock in a bit of a shared word. Callers: core/cell, sync. Calls os/sys. */
 #ifndef KBI_SPIN_H
 #define KBI_SPIN_H
 

@@ -4,7 +4,7 @@
  * sleeps for ever while there is work (watchdog). Random choices come from the printed seed. */
 #include <errno.h>
 
-#include "sched_harness.h"
+#include "harness.h"
 
 enum { JOBS_MAX = 60000, STUCK_NS = 30 };
 

@@ -1,13 +1,13 @@
-/* core/sched_waiver.h - Lesser Bear's Waiver Queue, thread by thread: a ring with one producer,
+/* sched/waiver.h - Lesser Bear's Waiver Queue, thread by thread: a ring with one producer,
  * the owner VP, and one consumer: the ring successor (LB3), or the VP that holds the queue's
  * lock (LB2). No lock, no read-modify-write. A full ring refuses a thread; its owner then keeps
  * the thread in the Protect Queue.
- * Callers: core/sched_rotator_paper, core/sched_lb2. Never switches. */
+ * Callers: sched/rotator_paper, sched/lb2. Never switches. */
 #ifndef KBI_SCHED_WAIVER_H
 #define KBI_SCHED_WAIVER_H
 
 #include "base/ring.h"
-#include "core/sched_priv.h"
+#include "sched/sched_priv.h"
 
 enum { KBI_WAIVER_SLOTS = 16384 };
 

@@ -1,4 +1,4 @@
-/* core/sched_rotator_paper.c - LB3 to the letter: thread by thread, one link, a uniform
+/* sched/rotator_paper.c - LB3 to the letter: thread by thread, one link, a uniform
  * capacity.
  *
  * At every switch VP i removes all threads from the Waiver Queue of its predecessor, fills its
@@ -22,7 +22,7 @@
  * Callers: core/vp through struct kbi_sched. Never blocks, never switches; no locks. */
 #include <errno.h>
 
-#include "core/sched_waiver.h"
+#include "sched/waiver.h"
 
 enum {
 	RECKON = 64,  /* polls between two looks at the fair share */

@@ -1,4 +1,4 @@
-/* core/source.h - what agents look at beyond the domains: events of the kernel for threads that
+/* sched/source.h - what agents look at beyond the domains: events of the kernel for threads that
  * wait for descriptors. Room io registers its functions here before its first thread waits.
  *
  * An idle VP looks while it polls, a busy VP at each service; and one of the sleeping VPs sleeps
@@ -8,7 +8,7 @@
  *
  * No thread hangs: the VP that makes `waiting` more than 0 is awake; each VP that goes to sleep
  * later becomes the sleeper unless there is one; a VP that stops being the sleeper is awake.
- * Callers: agent, run, vp. No locks; never switches. */
+ * Callers: core/agent, core/run, core/vp. No locks; never switches. */
 #ifndef KBI_SOURCE_H
 #define KBI_SOURCE_H
 

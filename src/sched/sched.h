@@ -1,4 +1,4 @@
-/* core/sched.h - the scheduler interface: functions over data, without kernel and without VP, so
+/* sched/sched.h - the scheduler interface: functions over data, without kernel and without VP, so
  * that the same code runs under the simulator. A scheduler moves ready tasks between VPs; it
  * does not run, wait or wake. The option sched chooses the scheduler at run time.
  * Callers: core/vp, on the owner VP `s`. Calls for one s never overlap; calls for different s
@@ -6,7 +6,7 @@
 #ifndef KBI_SCHED_H
 #define KBI_SCHED_H
 
-#include "core/task.h"
+#include "sched/task.h"
 
 /* What a VP does. Written by the VP, read by any VP. */
 enum kbi_sched_idle {
@@ -98,6 +98,20 @@ extern KBI_HIDDEN const struct kbi_sched *const kbi_sched_table[];
 static inline unsigned kbi_sched_ready(const struct kbi_sched_vp *s)
 {
 	return s->pq.n;
+}
+
+/* Returns true if VP s has nothing to run. */
+static inline bool kbi_sched_idles(const struct kbi_sched_vp *s)
+{
+	return a_load_rlx(&s->idle) != KBI_IDLE_BUSY;
+}
+
+/* Returns how many VPs except s have nothing to run. Relaxed and perhaps late: a hint. */
+static inline unsigned kbi_sched_idle_others(const struct kbi_sched_vp *s)
+{
+	unsigned n = a_load_rlx(&s->all[0].idle_count), me = kbi_sched_idles(s);
+
+	return n > me ? n - me : 0;
 }
 
 #endif

@@ -1,6 +1,6 @@
-/* sched_harness.h - kernel threads play the VPs of a scheduler: push, pop, poll, sleep and wake as
+/* harness.h - kernel threads play the VPs of a scheduler: push, pop, poll, sleep and wake as
  * core/vp does, with dummy tasks that check on each run that no other VP has them. No runtime is
- * needed. For test/core/sched_*.c only. */
+ * needed. For the tests of this room only. */
 #ifndef KB_TEST_SCHED_HARNESS_H
 #define KB_TEST_SCHED_HARNESS_H
 
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/sched.h"
+#include "sched/sched.h"
 #include "test.h"
 
 struct job {

@@ -1,12 +1,12 @@
-/* core/sched_packet.h - packets of tasks that the rotator gives away: a packet is cut out of the
+/* sched/packet.h - packets of tasks that the rotator gives away: a packet is cut out of the
  * giver's Protect Queue and opened by the VP that keeps its tasks. Only the owner touches a
  * queue. Only the giver touches the tasks of a packet until the packet is published, and only
  * its taker after the packet is taken.
- * Callers: core/sched_rotator. Never blocks, never switches. */
+ * Callers: sched/rotator. Never blocks, never switches. */
 #ifndef KBI_SCHED_PACKET_H
 #define KBI_SCHED_PACKET_H
 
-#include "core/sched_link.h"
+#include "sched/link.h"
 
 /* Cuts up to n tasks in a row that are not bound, from *at on, for VP `to`; moves *at behind
  * them. A returned n of 0: there are none. */

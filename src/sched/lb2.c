@@ -1,4 +1,4 @@
-/* core/sched_lb2.c - the scheduler of Lesser Bear 2, for comparison. Each VP has a Waiver Queue
+/* sched/lb2.c - the scheduler of Lesser Bear 2, for comparison. Each VP has a Waiver Queue
  * besides its Protect Queue. The owner puts threads that overflow the capacity into it without a
  * lock. Any VP takes threads out under that queue's lock, as many as a Protect Queue holds.
  *
@@ -25,8 +25,8 @@
 #include <sys/sem.h>
 #include <unistd.h>
 
-#include "core/sched_waiver.h"
 #include "os/sys.h"
+#include "sched/waiver.h"
 
 enum {
 	/* the least automatic capacity: small enough that other VPs get work early, big enough to

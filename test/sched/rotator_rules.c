@@ -2,8 +2,8 @@
  * The rotator's gifts, their receivers, and the tasks that it leaves alone; a single thread plays
  * all VPs, so that each step is known. */
 #include "base/option.h"
-#include "core/sched_link.h"
-#include "sched_harness.h"
+#include "harness.h"
+#include "sched/link.h"
 
 static struct vps v;
 static struct job *jobs;

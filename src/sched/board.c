@@ -1,6 +1,6 @@
-/* core/board.c - mailboxes and boards. Contract in board.h, model in model/board.pml. Runs on
+/* sched/board.c - mailboxes and boards. Contract in board.h, model in model/board.pml. Runs on
  * any stack inside np brackets; no locks; never switches; allocates memory at setup only. */
-#include "core/board.h"
+#include "sched/board.h"
 
 #include <errno.h>
 

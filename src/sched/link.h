@@ -1,4 +1,4 @@
-/* core/sched_link.h - the rotator's links: packets of ready tasks from VP to VP.
+/* sched/link.h - the rotator's links: packets of ready tasks from VP to VP.
  *
  * A packet is a chain of tasks. A link is a ring of packets with one producer and one consumer:
  * no lock, no read-modify-write. Link k of VP i leads to VP i + distance[k]. With few VPs there
@@ -9,12 +9,12 @@
  * A sender also counts its tasks in that word. So every VP sees how many tasks are on their way
  * to a VP that does not look (it is not running just now) and does not believe that it lacks
  * work.
- * Callers: core/sched_rotator, core/sched_packet. Never switches. */
+ * Callers: sched/rotator, sched/packet. Never switches. */
 #ifndef KBI_SCHED_LINK_H
 #define KBI_SCHED_LINK_H
 
 #include "base/ring.h"
-#include "core/sched_priv.h"
+#include "sched/sched_priv.h"
 
 enum {
 	KBI_LINKS = 10,     /* 2^10 = KBI_MAX_VPS */

@@ -1,4 +1,4 @@
-/* core/board.h - how a wake-up from elsewhere reaches the VP that owns the waiter.
+/* sched/board.h - how a wake-up from elsewhere reaches the VP that owns the waiter.
  *
  * From VP to VP: a mailbox, one per ordered pair, with a single producer and a single consumer,
  * without read-modify-write. A slot carries the task (or its cell) and an 8-byte message, so
@@ -13,7 +13,7 @@
 #ifndef KBI_BOARD_H
 #define KBI_BOARD_H
 
-#include "core/task.h"
+#include "sched/task.h"
 
 enum { KBI_MAIL_SLOTS = 64, KBI_MAIL_MAX_VPS = 128 };
 

@@ -1,7 +1,7 @@
 /* matrix: sched=rotator,rotator-paper,lb2,steal vps=1
  * Under every scheduler threads that do nothing but yield all get their turn: on a single VP and on
  * several with equal loads, free and bound threads. A single thread plays the VPs in turn. */
-#include "sched_harness.h"
+#include "harness.h"
 
 #ifdef __SANITIZE_THREAD__
 enum {

@@ -1,5 +1,5 @@
-/* core/sched_link.c - the longer functions of the links. Contract in sched_link.h. */
-#include "core/sched_link.h"
+/* sched/link.c - the longer functions of the links. Contract in link.h. */
+#include "sched/link.h"
 
 void kbi_link_init(struct kbi_links *l, unsigned vps)
 {

@@ -1,5 +1,5 @@
-/* core/sched_waiver.c - the Waiver Queue's longer functions. Contract in sched_waiver.h. */
-#include "core/sched_waiver.h"
+/* sched/waiver.c - the Waiver Queue's longer functions. Contract in waiver.h. */
+#include "sched/waiver.h"
 
 unsigned kbi_waiver_spill(struct kbi_waiver *w, struct kbi_sched_vp *s, unsigned keep, unsigned to)
 {

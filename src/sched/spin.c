@@ -1,5 +1,5 @@
-/* core/spin.c - the slow path of a spin lock bit. Contract in spin.h. */
-#include "core/spin.h"
+/* sched/spin.c - the slow path of a spin lock bit. Contract in spin.h. */
+#include "sched/spin.h"
 
 #include "arch/arch.h"
 #include "os/sys.h"

@@ -1,6 +1,6 @@
-/* core/sched_rotator.c - the default scheduler: Lesser Bear's rotator (LB3) at scale.
+/* sched/rotator.c - the default scheduler: Lesser Bear's rotator (LB3) at scale.
  *
- * Each VP gives surplus to its ring successor and, by links of the same kind (core/sched_link),
+ * Each VP gives surplus to its ring successor and, by links of the same kind (sched/link),
  * to VPs further on. No lock, no read-modify-write anywhere. Tasks move in packets. A packet
  * beyond what a VP keeps goes on unopened (its tasks then still name the VP that the packet was
  * first meant for). A packet that the VP keeps stays unopened, too, until its turn is near,
@@ -27,8 +27,8 @@
 #include <errno.h>
 
 #include "base/option.h"
-#include "core/sched_link.h"
-#include "core/sched_packet.h"
+#include "sched/link.h"
+#include "sched/packet.h"
 
 enum {
 	OPEN_LEAST = 64, /* tasks in packets that a poll opens: poll_every */

@@ -1,28 +1,15 @@
-/* core/sched_priv.h - what the schedulers share: memory, accepting tasks, naming VPs to wake.
- * Callers: core/sched_*, on the owner VP unless a comment says otherwise. No locks; never
+/* sched/sched_priv.h - what the schedulers share: memory, accepting tasks, naming VPs to wake.
+ * Callers: units of sched, on the owner VP unless a comment says otherwise. No locks; never
  * switches. */
 #ifndef KBI_SCHED_PRIV_H
 #define KBI_SCHED_PRIV_H
 
-#include "core/sched.h"
+#include "sched/sched.h"
 
 /* Returns zeroed memory, aligned to a cache line, whose pages are touched only when used; NULL:
  * no memory. Called at init and fini only. */
 void *kbi_sched_alloc(size_t size);
 void kbi_sched_free(void *p);
-
-static inline bool kbi_sched_idles(const struct kbi_sched_vp *s)
-{
-	return a_load_rlx(&s->idle) != KBI_IDLE_BUSY;
-}
-
-/* Returns how many VPs except s have nothing to run. Relaxed and perhaps late: a hint. */
-static inline unsigned kbi_sched_idle_others(const struct kbi_sched_vp *s)
-{
-	unsigned n = a_load_rlx(&s->all[0].idle_count), me = kbi_sched_idles(s);
-
-	return n > me ? n - me : 0;
-}
 
 /* Names v for waking if v sleeps. The caller has published work for v and executed a full fence.
  * The fence pairs with the sleeper's, which stands between its store of SLEEPING and its last

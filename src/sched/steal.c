@@ -1,4 +1,4 @@
-/* core/sched_steal.c - work stealing, for comparison. Each VP keeps its ready tasks in an array
+/* sched/steal.c - work stealing, for comparison. Each VP keeps its ready tasks in an array
  * from which idle VPs take half, beginning at a random victim. The array is base/deque, which
  * says why the owner takes from the thieves' end: threads that yield must go behind the rest.
  *
@@ -15,7 +15,7 @@
 #include <errno.h>
 
 #include "base/deque.h"
-#include "core/sched_priv.h"
+#include "sched/sched_priv.h"
 
 enum {
 	STEAL_MAX = 1024, /* tasks at a time */

@@ -6,7 +6,7 @@
  * it too, and the next tick looks again: so the giver ticks on here. */
 #include <sched.h>
 
-#include "sched_harness.h"
+#include "harness.h"
 
 enum { VPS = 2, STUCK_S = 10 };
 

@@ -1,6 +1,6 @@
-/* core/sched_packet.c - packets: cut out of a Protect Queue, and opened at another VP. Contract
- * in sched_packet.h. */
-#include "core/sched_packet.h"
+/* sched/packet.c - packets: cut out of a Protect Queue, and opened at another VP. Contract
+ * in packet.h. */
+#include "sched/packet.h"
 
 /* tasks prefetched at once while a packet is opened: in a packet `prev` leads this many tasks on */
 enum { AHEAD = 8 };

@@ -1,5 +1,5 @@
-/* core/sched_table.c - the schedulers by name. Callers: core/boot, tests. */
-#include "core/sched.h"
+/* sched/table.c - the schedulers by name. Callers: core/boot, tests. */
+#include "sched/sched.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* core/sched.c - memory of the schedulers, allocated before any thread runs.
- * Callers: core/sched_*, at start-up and shutdown only. Calls os/sys. */
-#include "core/sched_priv.h"
+/* sched/sched.c - memory of the schedulers, allocated before any thread runs.
+ * Callers: the schedulers, at start-up and shutdown only. Calls os/sys. */
+#include "sched/sched_priv.h"
 
 #include "os/sys.h"
 

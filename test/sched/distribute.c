@@ -7,7 +7,7 @@
  * afterwards, each once. */
 #include <sched.h>
 
-#include "sched_harness.h"
+#include "harness.h"
 
 enum { VPS = 8, TASKS = 10000, ROUNDS = 7, ENOUGH = TASKS / VPS * 9 / 10, PATIENCE_MS = 60000 };
 

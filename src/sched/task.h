@@ -1,13 +1,13 @@
-/* core/task.h - the part of a thread that a scheduler knows: a saved context, links and a state
+/* sched/task.h - the part of a thread that a scheduler knows: a saved context, links and a state
  * word. The state word tells which VP owns the task. Queues only agree with it.
- * Callers: all of core, and sync. Inline functions; no locks; nothing here switches.
+ * Callers: all of sched and core, and sync. Inline functions; no locks; nothing here switches.
  *
  * Laws of the room
  *   1. The VP named in a task's state word owns the task. Only this VP changes the state, links
  *      the task, reads its saved context and runs it. Ownership passes by a release store of the
  *      state word (or of the queue slot that carries the task) and an acquire load of that word.
  *   2. Only the owner claims a waiter. A wake-up from elsewhere is a message to the owner
- *      (core/board).
+ *      (sched/board).
  *   3. A VP that takes a task out of a place that several VPs can reach stores the task's new
  *      state, then executes a full fence (one for a whole packet), before the task runs. Pairs
  *      with kbi_wait_wake's slow path (leave_permit in core/domain.c).

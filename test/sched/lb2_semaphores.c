@@ -6,7 +6,7 @@
 #include <sys/sem.h>
 #include <sys/wait.h>
 
-#include "sched_harness.h"
+#include "harness.h"
 
 enum { KEY = 0x4b620000, SETS = 64, SEMOP = 1 };
 
