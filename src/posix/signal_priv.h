@@ -9,7 +9,8 @@
  *    a wait.
  * A signal to the process is taken by a kernel thread that lets it through, as in any program. That
  * is a VP that runs a thread with a suitable mask, or the signal dispatcher, which lets through
- * every signal that any thread lets through and chooses a thread. */
+ * every signal that any thread lets through and chooses a thread.
+ * All places of a signal, and who has it there: doc/states.md. Model: model/signal.pml. */
 #ifndef KBI_SIGNAL_PRIV_H
 #define KBI_SIGNAL_PRIV_H
 
