@@ -50,6 +50,16 @@ static bool has_pool_entry(const struct kb_thread *t, int sig)
 	return false;
 }
 
+/* A thread's own signal and the process's signal of a number are two, as in the kernel: the first
+ * ends with the thread, and the second goes on to another thread. */
+static bool merges_with_entry(const struct kb_thread *t, int sig, bool shared)
+{
+	for (const struct entry *e = first; e; e = e->next)
+		if (e->t == t && e->info.si_signo == sig && e->shared == shared)
+			return true;
+	return false;
+}
+
 static void drop_pool_entry(struct entry **at)
 {
 	struct entry *e = *at;
@@ -85,7 +95,7 @@ static int put_pool_entry(struct kbi_signal_to to, const siginfo_t *info, bool s
 			1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0));
 		return 0;
 	}
-	if (info->si_signo < REAL_TIME && has_pool_entry(t, info->si_signo))
+	if (info->si_signo < REAL_TIME && merges_with_entry(t, info->si_signo, shared))
 		return 0;
 	e = alloc_pool_entry();
 	if (!e)

@@ -66,6 +66,8 @@ static int take_present_signal(struct kbi_task *self, uint64_t set, siginfo_t *i
 	if (sig <= 0)
 		return sig;
 	address = kbi_signal_unpack(info, &to);
+	if (address != KBI_SIGNAL_PLAIN)
+		kbi_signal_has_come(sig);
 	if (address != KBI_SIGNAL_LATE && (!to.t || to.t == kbi_thread_of(self)))
 		return sig;
 	if (address != KBI_SIGNAL_LATE)
