@@ -94,8 +94,8 @@ static bool keep_signal_here(const siginfo_t *info, struct kbi_signal_to to)
 	a_store_rlx(&kbi_signal_watch, 1);
 	if (kbi_signal_put(to.t ? to : kbi_signal_to(t), info, !to.t))
 		return false;
-	/* the thread may have looked already, and be about to sleep or to return from the tick's handler
-	 * to its computation */
+	/* the thread may have looked already, and be about to sleep, or to return from the tick's
+	 * handler to its computation */
 	a_store_rlx(&self->permit, 1);
 	if (self->vp && kbi_signal_lets_in(self))
 		kbi_signal_kick(kbi_sys_gettid());
