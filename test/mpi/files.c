@@ -8,7 +8,7 @@ enum { LARGEST = 65536, ROUNDS = 3 };
 
 static const struct shape {
 	int words, parts; /* of each rank: so many parts of so many words */
-} shape[] = { { 1, 400 }, { 4000, 8 }, { 4096, 8 }, { LARGEST, 8 } };
+} shape[] = { { 1, 150 }, { 4000, 8 }, { 4096, 8 }, { LARGEST, 8 } };
 
 static int buffer[LARGEST];
 static char name[64];
